@@ -1,0 +1,1 @@
+"""What runs without a model server: an evaluator and an answerer that quotes."""

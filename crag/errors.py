@@ -1,0 +1,25 @@
+"""Everything that can go wrong, named once. Each message is one line: the cause, then the remedy."""
+
+
+class CragError(Exception):
+    """Root of all errors that crag raises on purpose; `str(error)` is one line fit for a person."""
+
+
+class SettingsError(CragError):
+    """A setting or an argument is missing, malformed or contradicts another."""
+
+
+class KnowledgeBaseError(CragError):
+    """The knowledge base is missing, unreadable, busy or was built with other embeddings."""
+
+
+class DocumentError(CragError):
+    """One file could not be turned into text; other files are not affected."""
+
+
+class ModelError(CragError):
+    """A model server did not give a usable reply."""
+
+
+class WebSearchError(CragError):
+    """A web search failed; the run goes on without it."""

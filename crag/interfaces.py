@@ -1,0 +1,72 @@
+"""The seams: what a part must do to be swapped for another. Every part is an async callable.
+
+A document is LangChain's `Document`: `id` (str), `page_content` and `metadata` with at least
+`source` (path or URL), `title` and `origin` ("kb" or "web").
+"""
+
+from typing import NamedTuple, Protocol
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
+
+
+class Grade(TypedDict):
+    """One relevance judgement: `score` in [0, 1], or None when it could not be had ("unscored")."""
+
+    score: float | None
+    reason: str | None
+
+
+class Draft(NamedTuple):
+    """What an answerer wrote: text that cites documents as [n], and whether it answers at all."""
+
+    text: str
+    answered: bool
+
+
+class Retriever(Protocol):
+    """Finds at most `k` documents for a question, best first."""
+
+    async def __call__(self, question: str, k: int) -> list[Document]: ...
+
+
+class Grader(Protocol):
+    """Scores one document for a question; a failure is a Grade without a score, never an exception."""
+
+    async def __call__(self, question: str, document: Document) -> Grade: ...
+
+
+class Rewriter(Protocol):
+    """Turns a question into a search query, in the question's language; falls back to the question."""
+
+    async def __call__(self, question: str) -> str: ...
+
+
+class WebSearch(Protocol):
+    """Finds at most `limit` documents on the web; raises WebSearchError, returns [] for nothing found."""
+
+    async def __call__(self, query: str, limit: int) -> list[Document]: ...
+
+
+class Refiner(Protocol):
+    """Keeps of each document what bears on the question; a document with nothing to keep is dropped."""
+
+    async def __call__(self, question: str, documents: list[Document]) -> list[Document]: ...
+
+
+class Generator(Protocol):
+    """Answers from the documents alone, citing the n-th as [n]; raises ModelError."""
+
+    async def __call__(self, question: str, documents: list[Document]) -> Draft: ...
+
+
+class Chat(Protocol):
+    """One model behind one endpoint: messages in, the reply's text out; raises ModelError.
+
+    Thinking text is already removed; the call is already metered.
+    """
+
+    name: str
+
+    async def __call__(self, messages: list[BaseMessage]) -> str: ...

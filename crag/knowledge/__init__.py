@@ -1,0 +1,1 @@
+"""Documents in, documents out: loading, splitting, embedding, storing, searching."""

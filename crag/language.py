@@ -1,0 +1,26 @@
+"""Which of the two languages the product writes in fits a text."""
+
+import re
+from typing import Literal
+
+Language = Literal["zh", "en"]
+
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_HAN = re.compile(f"[{HAN}]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def han_count(text: str) -> int:
+    """Number of Chinese characters in `text`."""
+    return len(_HAN.findall(text))
+
+
+def language_of(text: str) -> Language:
+    """`zh` when at least a fifth of the words are Chinese, counting two characters as one word.
+
+    A Chinese question full of English terms ("用Python怎么读CSV file?") is still Chinese,
+    an English one that quotes a Chinese name is still English.
+    """
+    han = han_count(text) / 2
+    other = len(_WORD.findall(_HAN.sub(" ", text)))
+    return "zh" if han and han / (han + other) >= 0.2 else "en"

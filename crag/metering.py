@@ -1,0 +1,80 @@
+"""What a run spends and notices, collected where it happens and read where the node ends.
+
+A node opens a `Meter`; whatever is awaited inside it (model calls, embeddings, searches) reports to
+the meter of its own node, in parallel tasks and threads alike, because a context variable follows them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from typing_extensions import TypedDict
+
+
+class Spent(TypedDict):
+    """Calls and tokens of one node. A token count is None when a server did not report it."""
+
+    node: str
+    llm_calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    embedding_calls: int
+    web_calls: int
+    cost_usd: float | None
+    seconds: float
+
+
+@dataclass
+class Meter:
+    """Collects one node's spending and warnings."""
+
+    llm_calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    embedding_calls: int = 0
+    web_calls: int = 0
+    cost_usd: float | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def llm(
+        self,
+        input_tokens: int | None,
+        output_tokens: int | None,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Count one model call; a failed or unreported one makes the token total unknown."""
+        self.llm_calls += 1
+        self.input_tokens = add_known(self.input_tokens, input_tokens)
+        self.output_tokens = add_known(self.output_tokens, output_tokens)
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+
+    def warn(self, message: str) -> None:
+        """Note something the reader of the answer should know, once."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+def add_known(total: int | None, more: int | None) -> int | None:
+    """Sum of two counts, unknown as soon as one of them is."""
+    return None if total is None or more is None else total + more
+
+
+_current: ContextVar[Meter | None] = ContextVar("crag_meter", default=None)
+
+
+def meter() -> Meter:
+    """The meter of the node that is running, or one that nobody reads outside a run."""
+    return _current.get() or Meter()
+
+
+@contextmanager
+def metered() -> Iterator[Meter]:
+    """Open a meter for the current task and everything it awaits."""
+    fresh = Meter()
+    token = _current.set(fresh)
+    try:
+        yield fresh
+    finally:
+        _current.reset(token)

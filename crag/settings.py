@@ -1,0 +1,211 @@
+"""Everything that can be set, from flags, the environment and `.env`, checked before anything runs."""
+
+import difflib
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import AfterValidator, AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from crag.errors import SettingsError
+
+Aggregate = Literal["max", "mean"]
+Evaluator = Literal["auto", "llm", "embedded"]
+Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]
+Role = Literal["generator", "grader", "checker", "judge", "embedding"]
+Origin = Literal["default", "env", "flag", "calibration"]
+
+DEFAULT_MODEL = "gpt-4o-mini"
+ENV_FILE = ".env"
+
+
+def _clean_key(key: SecretStr) -> SecretStr | None:
+    """Strip what editors and shells leave around a key: blanks, quotes, a carriage return."""
+    text = key.get_secret_value().strip().strip("'\"").strip()
+    if any(ord(c) < 32 or ord(c) == 127 for c in text):
+        raise ValueError("the key contains a control character; copy it again")
+    return SecretStr(text) if text else None
+
+
+Key = Annotated[SecretStr | None, AfterValidator(lambda key: key and _clean_key(key))]
+Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Endpoint(NamedTuple):
+    """One model behind one OpenAI-compatible server; `base_url` None is OpenAI's own."""
+
+    model: str
+    base_url: str | None
+    api_key: SecretStr | None
+
+
+def _names(*names: str) -> AliasChoices:
+    return AliasChoices(*names)
+
+
+class Settings(BaseSettings):
+    """What a run needs to know. Keyword arguments beat the environment, which beats `.env`.
+
+    Raises SettingsError, one line naming the setting and the remedy.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="CRAG_",
+        env_file=ENV_FILE,
+        env_file_encoding="utf-8-sig",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        protected_namespaces=(),
+    )
+
+    # Models: one server for all of them, or one for each role.
+    openai_api_key: Key = Field(None, validation_alias=_names("OPENAI_API_KEY"))
+    openai_base_url: str | None = Field(None, validation_alias=_names("OPENAI_BASE_URL"))
+    model: str | None = None
+    base_url: str | None = Field(None, validation_alias=_names("CRAG_BASE_URL", "CRAG_MODEL_BASE_URL"))
+    api_key: Key = Field(None, validation_alias=_names("CRAG_API_KEY", "CRAG_MODEL_API_KEY"))
+    grader_model: str | None = None
+    grader_base_url: str | None = Field(
+        None, validation_alias=_names("CRAG_GRADER_BASE_URL", "CRAG_GRADER_MODEL_BASE_URL")
+    )
+    grader_api_key: Key = Field(
+        None, validation_alias=_names("CRAG_GRADER_API_KEY", "CRAG_GRADER_MODEL_API_KEY")
+    )
+    checker_model: str | None = None
+    checker_base_url: str | None = Field(
+        None, validation_alias=_names("CRAG_CHECKER_BASE_URL", "CRAG_CHECKER_MODEL_BASE_URL")
+    )
+    checker_api_key: Key = Field(
+        None, validation_alias=_names("CRAG_CHECKER_API_KEY", "CRAG_CHECKER_MODEL_API_KEY")
+    )
+    judge_model: str | None = None
+    judge_base_url: str | None = Field(
+        None, validation_alias=_names("CRAG_JUDGE_BASE_URL", "CRAG_JUDGE_MODEL_BASE_URL")
+    )
+    judge_api_key: Key = Field(
+        None, validation_alias=_names("CRAG_JUDGE_API_KEY", "CRAG_JUDGE_MODEL_API_KEY")
+    )
+    embedding_model: str | None = None
+    embedding_base_url: str | None = Field(
+        None, validation_alias=_names("CRAG_EMBEDDING_BASE_URL", "CRAG_EMBEDDING_MODEL_BASE_URL")
+    )
+    embedding_api_key: Key = Field(
+        None, validation_alias=_names("CRAG_EMBEDDING_API_KEY", "CRAG_EMBEDDING_MODEL_API_KEY")
+    )
+    embedding_batch: int | None = Field(None, ge=1)
+    temperature: float | None = Field(0.0, ge=0, le=2, allow_inf_nan=False)
+    timeout: Seconds = 60.0
+    retries: int = Field(2, ge=0, le=10)
+    concurrency: int = Field(8, ge=1)
+    price_input: float | None = Field(None, ge=0, allow_inf_nan=False)
+    price_output: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+    # Judging.
+    evaluator: Evaluator = "auto"
+    upper: Unit = 0.7
+    lower: Unit = 0.3
+    aggregate: Aggregate = "max"
+
+    # Knowledge base.
+    kb: Path = Path(".crag/kb")
+    chroma_url: str | None = None
+    collection: str = Field("crag", pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")
+    k: int = Field(4, ge=1, le=100)
+    context_tokens: int = Field(6000, ge=200)
+
+    # The web.
+    web: Web = "auto"
+    web_results: int = Field(3, ge=1, le=20)
+    web_timeout: Seconds = 20.0
+    tavily_api_key: Key = Field(None, validation_alias=_names("TAVILY_API_KEY", "CRAG_TAVILY_API_KEY"))
+    tavily_url: str | None = None
+    searxng_url: str | None = None
+    web_snapshot: Path | None = None
+
+    _origins: set[str] = PrivateAttr(default_factory=set)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(_one_line(error)) from None
+        self._origins = set(values)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.lower < self.upper:
+            raise ValueError(f"CRAG_LOWER ({self.lower}) must be below CRAG_UPPER ({self.upper})")
+        for web, needed, name in (
+            ("tavily", self.tavily_api_key, "TAVILY_API_KEY"),
+            ("searxng", self.searxng_url, "CRAG_SEARXNG_URL"),
+            ("snapshot", self.web_snapshot, "CRAG_WEB_SNAPSHOT"),
+        ):
+            if self.web == web and not needed:
+                raise ValueError(f"CRAG_WEB={web} needs {name}; set it, or CRAG_WEB=off")
+        if self.evaluator == "llm" and self.endpoint("grader") is None:
+            raise ValueError("CRAG_EVALUATOR=llm needs a model; set OPENAI_API_KEY or CRAG_BASE_URL, or CRAG_EVALUATOR=embedded")
+        return self
+
+    def endpoint(self, role: Role) -> Endpoint | None:
+        """The server and model for a role, or None when the role runs embedded.
+
+        A role without settings of its own uses the generator's. Embeddings stay embedded until
+        CRAG_EMBEDDING_MODEL names a model, so that a key that appears later does not outdate the
+        knowledge base.
+        """
+        if role == "embedding":
+            if self.embedding_model is None:
+                return None
+            return Endpoint(
+                self.embedding_model,
+                self.embedding_base_url or self.openai_base_url,
+                self.embedding_api_key or self.openai_api_key,
+            )
+        base_url = self.base_url or self.openai_base_url
+        api_key = self.api_key or self.openai_api_key
+        model = self.model
+        if role != "generator":
+            own_url: str | None = getattr(self, f"{role}_base_url")
+            base_url = own_url or base_url
+            api_key = getattr(self, f"{role}_api_key") or api_key
+            model = getattr(self, f"{role}_model") or model
+        if base_url is None and api_key is None:
+            return None
+        return Endpoint(model or DEFAULT_MODEL, base_url, api_key)
+
+    @property
+    def thresholds_source(self) -> Origin:
+        """Where upper, lower and aggregate come from: the strongest origin that set any of them."""
+        names = {"upper", "lower", "aggregate"}
+        if names & self._origins:
+            return "flag"
+        return "env" if names & self.model_fields_set else "default"
+
+
+def _one_line(error: ValidationError) -> str:
+    """The first complaint of pydantic in a person's words, naming the variable to change."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    message = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        return message
+    place = str(first["loc"][0])
+    name = place if place.isupper() else f"CRAG_{place.upper()}"
+    return f"{name}: {message[0].lower()}{message[1:]}"
+
+
+def unknown_variables() -> list[str]:
+    """One warning for each CRAG_ variable in the environment that no setting reads, with a near name."""
+    known: set[str] = set()
+    for name, field in Settings.model_fields.items():
+        alias = field.validation_alias
+        choices = alias.choices if isinstance(alias, AliasChoices) else [f"CRAG_{name.upper()}"]
+        known.update(str(choice) for choice in choices)
+    warnings = []
+    for name in sorted(os.environ):
+        if name.startswith("CRAG_") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            warnings.append(f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return warnings

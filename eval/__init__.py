@@ -1,0 +1,1 @@
+"""Measuring and fitting: what runs beside the product, never inside an answer."""

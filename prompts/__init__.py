@@ -1,0 +1,1 @@
+"""One text per model call and language, read by `crag.prompting`."""
