@@ -5,7 +5,15 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from crag.errors import SettingsError
@@ -16,6 +24,7 @@ Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]
 Role = Literal["generator", "grader", "checker", "judge", "embedding"]
 Origin = Literal["default", "env", "flag", "calibration"]
 
+GRAPHS = ("crag", "fixed")
 DEFAULT_MODEL = "gpt-4o-mini"
 ENV_FILE = ".env"
 
@@ -113,6 +122,7 @@ class Settings(BaseSettings):
     kb: Path = Path(".crag/kb")
     chroma_url: str | None = None
     collection: str = Field("crag", pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")
+    threads: Path = Path(".crag/threads.sqlite")
     k: int = Field(4, ge=1, le=100)
     context_tokens: int = Field(6000, ge=200)
 
@@ -146,7 +156,9 @@ class Settings(BaseSettings):
             if self.web == web and not needed:
                 raise ValueError(f"CRAG_WEB={web} needs {name}; set it, or CRAG_WEB=off")
         if self.evaluator == "llm" and self.endpoint("grader") is None:
-            raise ValueError("CRAG_EVALUATOR=llm needs a model; set OPENAI_API_KEY or CRAG_BASE_URL, or CRAG_EVALUATOR=embedded")
+            raise ValueError(
+                "CRAG_EVALUATOR=llm needs a model; set OPENAI_API_KEY or CRAG_BASE_URL, or CRAG_EVALUATOR=embedded"
+            )
         return self
 
     def endpoint(self, role: Role) -> Endpoint | None:

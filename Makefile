@@ -1,0 +1,46 @@
+# make ask Q="…"   from nothing to an answer: environment, packages, sample knowledge base, question
+# make test        all checks, the ones CI runs
+# make setup       the environment in .venv with every extra
+# make studio      the graphs in LangGraph Studio's local server
+PYTHON ?= python3
+PIP_QUIET = --quiet --disable-pip-version-check
+BIN = .venv/bin
+Q ?= What is corrective RAG?
+
+.PHONY: ask setup test studio constraints clean
+
+ask: .venv/.base
+	@$(BIN)/python -m crag.ingest data/kb --quiet
+	@$(BIN)/python -m crag.run "$(Q)" $(ARGS)
+
+setup: .venv/.all
+
+test: .venv/.all
+	@BIN=$(BIN) ./checks.sh
+
+studio: .venv/.all
+	@LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "crag needs Python 3.11 or newer; this is $$($(PYTHON) --version). Name another: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@echo "Creating the environment in .venv …" >&2
+	@$(PYTHON) -m venv .venv
+
+.venv/.base: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "Installing packages, a minute or two the first time …" >&2
+	@$(BIN)/python -m pip install $(PIP_QUIET) -c constraints.txt -e .
+	@touch $@
+
+.venv/.all: .venv/.base
+	@echo "Installing the extras for tests, evaluation and Studio …" >&2
+	@$(BIN)/python -m pip install $(PIP_QUIET) -c constraints.txt -e '.[dev,eval,studio]'
+	@touch $@
+
+# Pinned versions without any address; needs uv.
+constraints:
+	uv pip compile --universal --python-version 3.11 --all-extras --no-emit-index-url --no-header --no-annotate \
+	  pyproject.toml -o constraints.txt
+
+clean:
+	rm -rf .venv .crag build dist *.egg-info

@@ -1,0 +1,80 @@
+"""Bring your own: what callers may hand in instead of a part, turned into that part."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from crag.errors import SettingsError
+from crag.interfaces import Grade, Grader, Retriever
+from crag.metering import meter
+
+
+async def called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function, awaited when it is async and run in a thread when it is not."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)
+    ):
+        return await function(*arguments)
+    result = await asyncio.to_thread(function, *arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
+def own_retriever(given: Any) -> Retriever:
+    """A Retriever from a LangChain retriever or a callable (question, k) → documents.
+
+    A LangChain retriever has its own k; what it finds beyond the asked k is cut.
+    """
+
+    async def retrieve(question: str, k: int) -> list[Document]:
+        if isinstance(given, BaseRetriever):
+            found = await given.ainvoke(question)
+        else:
+            found = await called(given, question, k)
+        return [_from_kb(document) for document in found[:k]]
+
+    if not (isinstance(given, BaseRetriever) or callable(given)):
+        raise SettingsError("retriever must be a LangChain retriever or a callable (question, k) → documents")
+    return retrieve
+
+
+def _from_kb(document: Document) -> Document:
+    return document.model_copy(update={"metadata": {"origin": "kb", **document.metadata}})
+
+
+def own_grader(given: Any) -> Grader:
+    """A Grader from a callable (question, document) → score in [0, 1], None or a Grade, sync or async.
+
+    A score outside [0, 1] or an exception leaves that document unscored, with the reason.
+    """
+
+    async def grade(question: str, document: Document) -> Grade:
+        try:
+            result = await called(given, question, document)
+        except Exception as error:  # noqa: BLE001 - somebody else's code; its failure costs one score, not the run
+            return _unscored(f"the grader failed: {error!r}")
+        if isinstance(result, dict):
+            result, reason = result.get("score"), cast("str | None", result.get("reason"))
+        else:
+            reason = None
+        if result is None:
+            return Grade(score=None, reason=reason or "unscored by the grader")
+        try:
+            value = float(result)
+        except (TypeError, ValueError):
+            return _unscored(f"the grader returned {result!r}")
+        if not 0 <= value <= 1:
+            return _unscored(f"the grader returned {value}, not a score in [0, 1]")
+        return Grade(score=value, reason=reason)
+
+    if not callable(given):
+        raise SettingsError("grader must be a callable (question, document) → score in [0, 1] or None")
+    return grade
+
+
+def _unscored(why: str) -> Grade:
+    meter().warn(f"unscored document: {why}")
+    return Grade(score=None, reason=f"unscored: {why}")

@@ -1,0 +1,184 @@
+"""The library: a question in, an Answer out. `ask` for sync callers, `aask` for async ones."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from importlib import import_module
+from threading import Lock, Thread
+from typing import Any, TypeVar, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from crag.answer import Answer, UsedThresholds, read_state
+from crag.errors import CragError, SettingsError
+from crag.generation import CitationFilter, cited
+from crag.services import Own, Services, build_services
+from crag.settings import GRAPHS, Settings, unknown_variables
+from crag.state import CRAGInput, CRAGState, Graph
+
+T = TypeVar("T")
+OnText = Callable[[str], None]
+
+
+class RunError(CragError):
+    """A run that could not be finished; `answer` tells what it had found when it ended."""
+
+    def __init__(self, message: str, answer: Answer) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+
+def build_graph(name: str = "crag", settings: Settings | None = None, **own: Any) -> Graph:
+    """The compiled graph `name`: "crag" or "fixed"; a CompiledStateGraph to run or to embed in a larger one.
+
+    Own parts: `retriever` (LangChain retriever or callable), `model` (LangChain chat model), `embeddings`
+    (LangChain embeddings of the knowledge base), `web_search` (callable), `grader` (callable).
+    Nothing is loaded or connected before the first question. Raises SettingsError.
+    """
+    return _compile(name, build_services(settings or Settings(), Own(**own)))
+
+
+async def aask(
+    question: str,
+    *,
+    settings: Settings | None = None,
+    graph: str = "crag",
+    thread: str | None = None,
+    on_text: OnText | None = None,
+    **own: Any,
+) -> Answer:
+    """Answer a question; own parts as in `build_graph`.
+
+    `on_text` is given the answer as it is written; the pieces together equal `Answer.answer`. `thread` names
+    a conversation that is kept across processes. Raises SettingsError for what is set wrong and RunError,
+    with the partial Answer, for what went wrong underneath.
+    """
+    if not question.strip():
+        raise SettingsError("the question is empty; ask something")
+    settings = settings or Settings()
+    services = _services(settings, own)
+    began = time.perf_counter()
+
+    def answer(state: CRAGState) -> Answer:
+        return read_state(
+            state,
+            graph=graph,
+            thresholds=_thresholds(services) if "retrieval_verdict" in state and graph != "fixed" else None,
+            models=services.models if graph != "fixed" else services.models.model_copy(update={"grader": ""}),
+            total_s=time.perf_counter() - began,
+            warnings=unknown_variables(),
+            cited=cited(state.get("answer", "")) if state.get("answered") else [],
+        )
+
+    state: CRAGState = {"question": question}
+    stream = _Stream(on_text) if on_text else None
+    async with _checkpointer(settings, thread) as saver:
+        compiled = _compile(graph, services, saver)
+        modes: list[Any] = ["values", "messages"] if stream else ["values"]
+        config: Any = {"configurable": {"thread_id": thread}} if thread else {}
+        try:
+            async for mode, event in compiled.astream(
+                CRAGInput(question=question), config, stream_mode=modes
+            ):
+                if mode == "values":
+                    state = cast("CRAGState", event)
+                elif stream:
+                    stream.message(event, len(state.get("final_docs", [])))
+        except CragError as error:
+            raise RunError(str(error), answer(state)) from error
+    if stream:
+        stream.finish(state["answer"])
+    return answer(state)
+
+
+def ask(question: str, **options: Any) -> Answer:
+    """`aask` for sync callers, also inside a notebook whose own event loop is running."""
+    return on_background_loop(aask(question, **options))
+
+
+class _Stream:
+    """Passes the answer on as the model writes it, cleaned exactly as the finished answer is."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
+        self._filter: CitationFilter | None = None
+        self._shown = ""
+
+    def message(self, event: Any, sources: int) -> None:
+        chunk, metadata = event
+        if metadata.get("langgraph_node") != "generate":
+            return
+        self._filter = self._filter or CitationFilter(sources)
+        self._show(self._filter.feed(str(chunk.text)))
+
+    def finish(self, answer: str) -> None:
+        if answer.startswith(self._shown):
+            self._show(answer[len(self._shown) :])
+
+    def _show(self, piece: str) -> None:
+        if piece:
+            self._shown += piece
+            self._on_text(piece)
+
+
+def _compile(name: str, services: Services, checkpointer: BaseCheckpointSaver[str] | None = None) -> Graph:
+    if name not in GRAPHS:
+        raise SettingsError(f"no graph named {name!r}; there are {', '.join(GRAPHS)}")
+    # By name: type checkers cannot follow a package whose folder stands elsewhere.
+    return cast("Graph", import_module(f"crag.graphs.{name}").build(services, checkpointer))
+
+
+def _thresholds(services: Services) -> UsedThresholds:
+    used = services.thresholds
+    return UsedThresholds(
+        upper=used.upper, lower=used.lower, aggregate=used.aggregate, source=services.thresholds_source
+    )
+
+
+_built: list[tuple[Settings, dict[str, Any], Services]] = []
+_built_lock = Lock()
+
+
+def _services(settings: Settings, own: dict[str, Any]) -> Services:
+    """The services of the last few settings are kept: opening a knowledge base is paid for once a process."""
+    with _built_lock:
+        for known, parts, services in _built:
+            if known == settings and parts.keys() == own.keys() and all(parts[k] is own[k] for k in own):
+                return services
+        services = build_services(settings, Own(**own))
+        _built[:] = [(settings, own, services), *_built[:3]]
+        return services
+
+
+@asynccontextmanager
+async def _checkpointer(
+    settings: Settings, thread: str | None
+) -> AsyncIterator[BaseCheckpointSaver[str] | None]:
+    if thread is None:
+        yield None
+        return
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    await asyncio.to_thread(settings.threads.parent.mkdir, parents=True, exist_ok=True)
+    async with AsyncSqliteSaver.from_conn_string(str(settings.threads)) as saver:
+        yield saver
+
+
+_loop: asyncio.AbstractEventLoop | None = None
+_loop_lock = Lock()
+
+
+def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the one loop that sync callers share; clients and connections live on it."""
+    global _loop
+    with _loop_lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            Thread(target=_loop.run_forever, name="crag", daemon=True).start()
+    future = asyncio.run_coroutine_threadsafe(work, _loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise

@@ -1,0 +1,151 @@
+"""`python -m crag.run`: ask one question and see the answer, its sources and how it came about."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from crag.errors import CragError, SettingsError
+
+if TYPE_CHECKING:
+    from crag.settings import Settings
+
+DESCRIPTION = """\
+Ask a question about your documents. Every retrieved document is scored from 0 to 1; the verdict on them
+decides what happens: correct uses the knowledge base, ambiguous adds the web, incorrect replaces it by the web.
+Without a key everything runs on this machine and the answer quotes your documents.
+"""
+
+EXAMPLES = """\
+examples:
+  python -m crag.ingest my-documents/               build the knowledge base, again to update it
+  python -m crag.run "Which chunk size fits FAQs?"  ask
+  python -m crag.run "什么是 HyDE？" --verbose        ask in Chinese, see every document's score
+  echo "What is RRF?" | python -m crag.run --json   one JSON object, for programs
+  CRAG_WEB=duckduckgo python -m crag.run "…"        let corrections search the web
+
+settings:
+  The environment or a .env file (see .env.example): OPENAI_API_KEY, OPENAI_BASE_URL and CRAG_MODEL for a model,
+  TAVILY_API_KEY or CRAG_WEB for the web. Flags beat the environment, which beats .env.
+
+exit status:
+  0 answered or honestly refused; 1 it could not be done; 2 wrong usage or configuration
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, without importing anything heavy."""
+    p = argparse.ArgumentParser(
+        prog="python -m crag.run",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "question", nargs="?", metavar="QUESTION", help="the question; - or a pipe reads standard input"
+    )
+    p.add_argument("--graph", metavar="G", help="crag (default) or fixed, the baseline without correction")
+    p.add_argument("-k", metavar="N", help="documents to retrieve (default 4)")
+    p.add_argument("--kb", metavar="DIR", help="folder of the knowledge base (default .crag/kb)")
+    p.add_argument(
+        "--model", metavar="NAME", help="model that answers, and grades unless CRAG_GRADER_MODEL is set"
+    )
+    p.add_argument("--evaluator", metavar="E", help="who scores documents: auto (default), llm or embedded")
+    p.add_argument(
+        "--upper", metavar="S", help="a score from here on makes the verdict correct (default 0.7)"
+    )
+    p.add_argument("--lower", metavar="S", help="a score up to here makes it incorrect (default 0.3)")
+    p.add_argument("--aggregate", metavar="A", help="how scores become one: max (default) or mean")
+    p.add_argument("--web", metavar="W", help="auto (default), tavily, duckduckgo, searxng, snapshot or off")
+    p.add_argument(
+        "--web-snapshot", metavar="FILE", help="a JSONL of title, url, text to search instead of the web"
+    )
+    p.add_argument(
+        "--no-web", action="store_true", help="nothing leaves this machine but calls to your model"
+    )
+    p.add_argument("--thread", metavar="ID", help="keep a conversation under this name")
+    p.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    p.add_argument("--stream", action="store_true", help="write the answer as it comes")
+    p.add_argument(
+        "--verbose", action="store_true", help="show every document with its score, seconds and models"
+    )
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    from crag import view
+
+    view.prepare_streams()
+    args = parser().parse_args(arguments)
+    try:
+        return _run(args)
+    except SettingsError as error:
+        view.note(f"crag: {error}")
+        return 2
+    except CragError as error:
+        from crag.pipeline import RunFailed
+
+        if isinstance(error, RunFailed):
+            if args.json:
+                pass
+            elif error.answer.documents:
+                view.note("Found before the failure:")
+                view.explain(error.answer, verbose=True)
+        view.note(f"crag: {error}")
+        return 1
+    except KeyboardInterrupt:
+        view.note("crag: interrupted")
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _run(args: argparse.Namespace) -> int:
+    from crag import view
+
+    question = _question(args)
+    settings = _settings(args)
+    from crag.pipeline import ask
+
+    if settings.endpoint("generator") is None and not args.json:
+        view.note(
+            "No model is configured: documents are scored on this machine and the answer quotes them. "
+            "Set OPENAI_API_KEY, or OPENAI_BASE_URL for another server, to have it written."
+        )
+    options: dict[str, Any] = {"settings": settings, "graph": args.graph or "crag", "thread": args.thread}
+    if args.stream and not args.json:
+        answer = ask(question, **options, on_text=lambda piece: view.write_answer(piece, end=""))
+        view.write_answer("")
+    else:
+        answer = ask(question, **options)
+        view.write_answer(answer.model_dump_json(indent=2) if args.json else answer.answer)
+    if not args.json:
+        view.explain(answer, verbose=args.verbose)
+    return 0
+
+
+def _question(args: argparse.Namespace) -> str:
+    question: str | None = args.question
+    if question == "-" or (question is None and not sys.stdin.isatty()):
+        question = sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
+    if question is None or not question.strip():
+        raise SettingsError('no question; give one: python -m crag.run "your question", or --help')
+    return question.strip()
+
+
+def _settings(args: argparse.Namespace) -> "Settings":
+    from crag.settings import Settings
+
+    names = ("k", "kb", "model", "evaluator", "upper", "lower", "aggregate", "web", "web_snapshot")
+    flags = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if args.web_snapshot and not args.web:
+        flags["web"] = "snapshot"
+    if args.no_web:
+        flags["web"] = "off"
+    return Settings(**flags)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

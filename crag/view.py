@@ -1,0 +1,100 @@
+"""What a person sees on the terminal: the answer on standard output, everything about it on standard error."""
+
+import re
+import sys
+from typing import TextIO
+
+from crag.answer import Answer, ScoredDocument
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+SHOWN_OF_A_DOCUMENT = 90
+
+
+def printable(text: str) -> str:
+    """`text` without the control characters a document could steer a terminal with."""
+    return _CONTROL.sub("", text)
+
+
+def prepare_streams() -> None:
+    """Let no character fail an output: a terminal that lacks it shows a question mark instead."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def write_answer(text: str, *, end: str = "\n") -> None:
+    """The answer, or a piece of it, on standard output."""
+    sys.stdout.write(printable(text) + end)
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    print(printable(text), file=sys.stderr)
+
+
+def explain(answer: Answer, *, verbose: bool = False) -> None:
+    """Sources, verdict, path and cost of an answer on standard error."""
+    for line in _explanation(answer, verbose):
+        note(line)
+
+
+def _explanation(answer: Answer, verbose: bool) -> list[str]:
+    lines = [""]
+    if answer.sources:
+        lines.append("Sources")
+        lines += [
+            f"  [{s.n}] {s.title or s.source}" + (f" · {s.source}" if s.title and s.source else "")
+            for s in answer.sources
+        ]
+    if verbose and answer.documents:
+        lines.append("Documents")
+        lines += [_document(document) for document in answer.documents]
+    if answer.verdict and answer.thresholds:
+        overall = "unscored" if answer.overall_score is None else f"{answer.overall_score:.2f}"
+        t = answer.thresholds
+        lines.append(
+            f"Verdict  {answer.verdict} ({t.aggregate} score {overall}; "
+            f"correct from {t.upper:g}, incorrect up to {t.lower:g}; thresholds: {t.source})"
+        )
+    if answer.search_query:
+        lines.append(f"Searched {answer.search_query}")
+    lines.append(f"Path     {answer.path_text}")
+    lines.append(f"Cost     {_cost(answer)}")
+    if verbose:
+        lines.append("Seconds  " + ", ".join(f"{node} {s:.2f}" for node, s in answer.timings.by_node.items()))
+        models = answer.models.model_dump()
+        lines.append("Models   " + ", ".join(f"{role}: {name}" for role, name in models.items() if name))
+    lines += [f"Warning  {warning}" for warning in answer.warnings]
+    return lines
+
+
+def _document(document: ScoredDocument) -> str:
+    score = "  –  " if document.score is None else f"{document.score:5.2f}"
+    mark = "kept   " if document.kept else "dropped"
+    text = " ".join(document.text.split())
+    short = text if len(text) <= SHOWN_OF_A_DOCUMENT else text[: SHOWN_OF_A_DOCUMENT - 1] + "…"
+    reason = f" ({document.reason})" if document.reason else ""
+    return f"  {score} {mark} {document.origin:3} {document.title or document.source}: {short}{reason}"
+
+
+def _cost(answer: Answer) -> str:
+    usage = answer.usage
+    tokens = (
+        "tokens unknown"
+        if usage.input_tokens is None or usage.output_tokens is None
+        else f"{usage.input_tokens} + {usage.output_tokens} tokens"
+    )
+    parts = [f"{usage.llm_calls} model calls"]
+    if usage.llm_calls:
+        parts.append(tokens)
+    parts.append(f"{usage.web_calls} web searches")
+    if usage.cost_usd is not None:
+        parts.append(f"${usage.cost_usd:.4f}")
+    parts.append(f"{answer.timings.total_s:.2f} s")
+    return ", ".join(parts)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person is looking."""
+    return stream.isatty()

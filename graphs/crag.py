@@ -1,0 +1,49 @@
+"""Corrective RAG: one score for each document, one verdict, one corrective action for each verdict.
+
+After "Corrective Retrieval Augmented Generation" (arXiv 2401.15884): correct uses the knowledge base,
+incorrect replaces it by the web, ambiguous uses both.
+"""
+
+from langgraph.graph import END, START, StateGraph
+
+from crag.nodes import (
+    assemble,
+    each_document,
+    generate,
+    needs_web,
+    refine,
+    retrieve,
+    score,
+    score_document,
+    step,
+    web_search,
+)
+from crag.services import Services, from_environment
+from crag.state import CRAGInput, CRAGState, Graph
+
+
+def build(services: Services, checkpointer: object = None) -> Graph:
+    """retrieve → score → (web_search → refine) → assemble → generate."""
+    graph = StateGraph(CRAGState, input_schema=CRAGInput)
+    graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
+    graph.add_node("score_document", step("score", score_document, services))
+    graph.add_node("score", step("score", score, services))
+    graph.add_node("web_search", step("web_search", web_search, services))
+    graph.add_node("refine", step("refine", refine, services))
+    graph.add_node("assemble", step("assemble", assemble, services))
+    graph.add_node("generate", step("generate", generate, services))
+
+    graph.add_edge(START, "retrieve")
+    graph.add_conditional_edges("retrieve", each_document, ["score_document", "score"])
+    graph.add_edge("score_document", "score")
+    graph.add_conditional_edges("score", needs_web, ["web_search", "assemble"])
+    graph.add_edge("web_search", "refine")
+    graph.add_edge("refine", "assemble")
+    graph.add_edge("assemble", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(checkpointer=checkpointer, name="crag")
+
+
+def graph() -> Graph:
+    """The graph with the environment's settings, for Studio."""
+    return build(from_environment())

@@ -1,0 +1,24 @@
+"""The baseline: retrieve and generate, nothing in between, to measure what correction is worth."""
+
+from langgraph.graph import END, START, StateGraph
+
+from crag.nodes import generate, retrieve_context, step
+from crag.services import Services, from_environment
+from crag.state import CRAGInput, CRAGState, Graph
+
+
+def build(services: Services, checkpointer: object = None) -> Graph:
+    """retrieve → generate."""
+    graph = StateGraph(CRAGState, input_schema=CRAGInput)
+    graph.add_node("retrieve", step("retrieve", retrieve_context, services, first=True))
+    graph.add_node("generate", step("generate", generate, services))
+
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(checkpointer=checkpointer, name="fixed")
+
+
+def graph() -> Graph:
+    """The graph with the environment's settings, for Studio."""
+    return build(from_environment())
