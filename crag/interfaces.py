@@ -4,11 +4,14 @@ A document is LangChain's `Document`: `id` (str), `page_content` and `metadata` 
 `source` (path or URL), `title` and `origin` ("kb" or "web").
 """
 
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
+
+
+Verdict = Literal["correct", "ambiguous", "incorrect"]
 
 
 class Grade(TypedDict):

@@ -13,7 +13,10 @@ from typing_extensions import TypedDict
 
 
 class Spent(TypedDict):
-    """Calls and tokens of one node. A token count is None when a server did not report it."""
+    """Calls, tokens and the begin and end (seconds, one clock per process) of one node run.
+
+    A token count is None when a server did not report it.
+    """
 
     node: str
     llm_calls: int
@@ -22,7 +25,8 @@ class Spent(TypedDict):
     embedding_calls: int
     web_calls: int
     cost_usd: float | None
-    seconds: float
+    began: float
+    ended: float
 
 
 @dataclass

@@ -79,7 +79,7 @@ async def retrieve(state: CRAGState, services: Services) -> Update:
 
 
 async def retrieve_context(state: CRAGState, services: Services) -> Update:
-    """Retrieve without correction: what was found, in its order and within the token budget, is the context."""
+    """Retrieve without correction: what was found, in its order and within the budget, is the context."""
     found = await retrieve(state, services)
     final, _ = pack(found["retrieved_docs"], services.context_tokens)
     return {**found, "final_docs": final}
@@ -89,7 +89,8 @@ def identified(documents: list[Document]) -> list[Document]:
     """Documents with an id each (a hash of the text where a retriever gives none), no id twice."""
     unique: dict[str, Document] = {}
     for document in documents:
-        key = document.id or hashlib.sha256(document.page_content.encode("utf-8", "replace")).hexdigest()[:32]
+        text = document.page_content.encode("utf-8", "replace")
+        key = document.id or hashlib.sha256(text).hexdigest()[:32]
         unique.setdefault(key, document.model_copy(update={"id": key}))
     return list(unique.values())
 

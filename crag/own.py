@@ -15,9 +15,7 @@ from crag.metering import meter
 
 async def called(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function, awaited when it is async and run in a thread when it is not."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)
-    ):
+    if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     result = await asyncio.to_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from crag.settings import Settings
 
 DESCRIPTION = """\
-Ask a question about your documents. Every retrieved document is scored from 0 to 1; the verdict on them
-decides what happens: correct uses the knowledge base, ambiguous adds the web, incorrect replaces it by the web.
-Without a key everything runs on this machine and the answer quotes your documents.
+Ask a question about your documents. Every retrieved document is scored from 0 to 1 and the verdict on
+them decides what happens: correct uses the knowledge base, ambiguous adds the web, incorrect replaces
+it by the web. Without a key everything runs on this machine and the answer quotes your documents.
 """
 
 EXAMPLES = """\
@@ -25,8 +25,8 @@ examples:
   CRAG_WEB=duckduckgo python -m crag.run "…"        let corrections search the web
 
 settings:
-  The environment or a .env file (see .env.example): OPENAI_API_KEY, OPENAI_BASE_URL and CRAG_MODEL for a model,
-  TAVILY_API_KEY or CRAG_WEB for the web. Flags beat the environment, which beats .env.
+  The environment or a .env file (see .env.example): OPENAI_API_KEY, OPENAI_BASE_URL and CRAG_MODEL for
+  a model, TAVILY_API_KEY or CRAG_WEB for the web. Flags beat the environment, which beats .env.
 
 exit status:
   0 answered or honestly refused; 1 it could not be done; 2 wrong usage or configuration
@@ -84,13 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         view.note(f"crag: {error}")
         return 2
     except CragError as error:
-        from crag.pipeline import RunFailed
+        from crag.pipeline import RunError
 
-        if isinstance(error, RunFailed):
+        if isinstance(error, RunError) and error.answer.documents:
+            # What was found and paid for is shown although nobody could make an answer of it.
             if args.json:
-                pass
-            elif error.answer.documents:
-                view.note("Found before the failure:")
+                view.write_answer(error.answer.model_dump_json(indent=2))
+            else:
                 view.explain(error.answer, verbose=True)
         view.note(f"crag: {error}")
         return 1

@@ -157,7 +157,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"CRAG_WEB={web} needs {name}; set it, or CRAG_WEB=off")
         if self.evaluator == "llm" and self.endpoint("grader") is None:
             raise ValueError(
-                "CRAG_EVALUATOR=llm needs a model; set OPENAI_API_KEY or CRAG_BASE_URL, or CRAG_EVALUATOR=embedded"
+                "CRAG_EVALUATOR=llm needs a model; set OPENAI_API_KEY, or CRAG_EVALUATOR=embedded"
             )
         return self
 

@@ -1,4 +1,4 @@
-"""What a person sees on the terminal: the answer on standard output, everything about it on standard error."""
+"""What a person sees: the answer on standard output, everything about it on standard error."""
 
 import re
 import sys
