@@ -28,6 +28,24 @@ class Draft(NamedTuple):
     answered: bool
 
 
+class Claim(TypedDict):
+    """One statement of an answer and the numbers [n] of the documents that support it, none if unsupported."""
+
+    text: str
+    supported_by: list[int]
+
+
+class Check(NamedTuple):
+    """Whether an answer is grounded in its context: True only if every claim is supported.
+
+    `reason` says why not, or "unverified: …" when the check itself failed (then `grounded` is False).
+    """
+
+    grounded: bool
+    reason: str | None
+    claims: list[Claim]
+
+
 class Retriever(Protocol):
     """Finds at most `k` documents for a question, best first."""
 
@@ -62,6 +80,12 @@ class Generator(Protocol):
     """Answers from the documents alone, citing the n-th as [n]; raises ModelError."""
 
     async def __call__(self, question: str, documents: list[Document]) -> Draft: ...
+
+
+class Checker(Protocol):
+    """Checks an answer against exactly the documents the generator saw; a failure is an unverified Check."""
+
+    async def __call__(self, question: str, answer: str, documents: list[Document]) -> Check: ...
 
 
 class Chat(Protocol):
