@@ -39,7 +39,7 @@ class Reply:
 
 @dataclass
 class Request:
-    """One request as it came in; `start` and `end` are seconds of `time.perf_counter`."""
+    """One request as it came in, header names in lower case; `start` and `end` are seconds of `time.perf_counter`."""
 
     path: str
     body: dict[str, Any]
@@ -139,7 +139,8 @@ def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             try:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-                request = Request(self.path, body, dict(self.headers), time.perf_counter())
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.path, body, headers, time.perf_counter())
                 server.began(request)
                 try:
                     self._answer(request)

@@ -1,0 +1,230 @@
+"""Chat models: one way to call them, whatever the vendor, loop or thread.
+
+Vendors' errors become ModelError here, every call is metered, and thoughts never leave this room.
+"""
+
+import asyncio
+import ipaddress
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+
+from crag.errors import ModelError
+from crag.llm_errors import host_of, model_error
+from crag.loops import PerLoop
+from crag.metering import meter
+from crag.reading import THINK_TAG, strip_thinking
+from crag.settings import Endpoint, Role, Settings
+
+OPENAI_URL = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""Sent to servers that need no key; the client refuses to be built without one."""
+
+NOSTREAM = "nostream"
+"""LangGraph's tag for model calls that stream_mode="messages" leaves out."""
+
+# By limit, because two Settings of one process may differ.
+_slots: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
+_refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+"""Optional parameters that a server's model does not take, by host and model."""
+
+
+class _Client(NamedTuple):
+    model: BaseChatModel
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+async def _close(client: _Client) -> None:
+    if client.close:
+        await client.close()
+
+
+def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bool = False) -> "ChatModel":
+    """The model behind an endpoint, for a role. Nothing is imported or connected before the first call.
+
+    `stream` makes the reply visible to LangGraph's stream_mode="messages".
+    """
+    base_url = endpoint.base_url or OPENAI_URL
+    return ChatModel(
+        lambda: _client(endpoint, base_url, settings, stream=stream),
+        name=endpoint.model,
+        host=host_of(base_url),
+        role=role,
+        settings=settings,
+        stream=stream,
+        temperature=settings.temperature,
+    )
+
+
+class ChatModel:
+    """An `interfaces.Chat`: messages in, text without thoughts out; raises ModelError.
+
+    At most `settings.concurrency` calls run at once, all ChatModels of an event loop together. Clients
+    belong to the loop of their first call, so `build` makes one for each loop.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], _Client],
+        *,
+        name: str,
+        host: str,
+        role: Role,
+        settings: Settings,
+        stream: bool = False,
+        temperature: float | None = None,
+    ) -> None:
+        self.name = name
+        self._clients = PerLoop(build, _close)
+        self._host = host
+        self._role: Role = role
+        self._settings = settings
+        self._stream = stream
+        self._temperature = temperature
+
+    @classmethod
+    def wrap(
+        cls, model: BaseChatModel, *, role: Role = "generator", settings: Settings, stream: bool = False
+    ) -> Self:
+        """A ChatModel around any LangChain chat model, called with the settings it was made with."""
+        name = getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__
+        return cls(
+            lambda: _Client(model),
+            name=str(name),
+            host=type(model).__name__,
+            role=role,
+            settings=settings,
+            stream=stream,
+        )
+
+    async def __call__(self, messages: list[BaseMessage]) -> str:
+        """The reply's text, possibly empty. Raises ModelError."""
+        slots = await _slots.get()
+        async with slots.setdefault(
+            self._settings.concurrency, asyncio.Semaphore(self._settings.concurrency)
+        ):
+            try:
+                reply = await self._invoke(messages)
+            except Exception as error:  # noqa: BLE001 - each vendor raises its own; all become one of ours
+                meter().llm(None, None)
+                # A vendor's traceback may echo the request with its key.
+                raise self._error(error) from None
+        self._count(reply)
+        return self._text(reply)
+
+    async def _invoke(self, messages: list[BaseMessage]) -> BaseMessage:
+        model = (await self._clients.get()).model
+        config: Any = {} if self._stream else {"tags": [NOSTREAM]}
+        refused = _refused[self._host, self.name]
+        while True:
+            try:
+                return await model.ainvoke(messages, config, **self._options(refused))
+            except Exception as error:
+                parameter = _refused_parameter(error)
+                if parameter is None or parameter in refused:
+                    raise
+                refused.add(parameter)
+
+    def _options(self, refused: set[str]) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self._temperature is not None and "temperature" not in refused:
+            options["temperature"] = self._temperature
+        if self._stream and "stream_options" in refused:
+            options["stream_usage"] = False
+        return options
+
+    def _count(self, reply: BaseMessage) -> None:
+        usage = getattr(reply, "usage_metadata", None) or {}
+        spent, written = usage.get("input_tokens"), usage.get("output_tokens")
+        prices = self._settings.price_input, self._settings.price_output
+        cost = None
+        if spent is not None and written is not None and None not in prices:
+            cost = (spent * (prices[0] or 0) + written * (prices[1] or 0)) / 1_000_000
+        meter().llm(spent, written, cost)
+
+    def _text(self, reply: BaseMessage) -> str:
+        raw = str(reply.text)
+        text = strip_thinking(raw)
+        finish = reply.response_metadata.get("finish_reason")
+        if finish == "content_filter":
+            raise self._error(
+                ModelError("its content filter withheld the reply; rephrase or use another model")
+            )
+        if finish == "length":
+            if not text:
+                raise self._error(
+                    ModelError(
+                        "the reply was used up by thinking; raise the token limit or turn thinking off"
+                    )
+                )
+            meter().warn(f"the {self._role} model {self.name} was cut off at its token limit")
+        if not text and (refusal := reply.additional_kwargs.get("refusal")):
+            raise self._error(ModelError(f"it refused: {refusal}; rephrase or use another model"))
+        first = THINK_TAG.search(raw)
+        if self._stream and first and first[1]:
+            meter().warn(
+                f"{self.name} sends its thoughts without an opening tag, so they show while streaming; "
+                "switch on the server's reasoning parser"
+            )
+        return text
+
+    def _error(self, error: Exception) -> ModelError:
+        return model_error(
+            error,
+            role=self._role,
+            model=self.name,
+            host=self._host,
+            timeout=self._settings.timeout,
+            secrets=_secrets(self._settings),
+        )
+
+
+def _client(endpoint: Endpoint, base_url: str, settings: Settings, *, stream: bool) -> _Client:
+    import openai
+    from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
+
+    # A system proxy cannot reach this machine's own servers.
+    environment = not _is_loopback(base_url)
+    # Own clients: the library shares its own among all loops of a process, where they fail on the second.
+    http = openai.DefaultAsyncHttpxClient(trust_env=environment, timeout=settings.timeout)
+    model = ChatOpenAI(
+        model=endpoint.model,
+        base_url=base_url,
+        api_key=endpoint.api_key or SecretStr(NO_KEY),
+        timeout=settings.timeout,
+        max_retries=settings.retries,
+        stream_usage=True,
+        disable_streaming=not stream,
+        use_responses_api=False,
+        openai_proxy="",
+        http_async_client=http,
+        http_client=openai.DefaultHttpxClient(trust_env=environment, timeout=settings.timeout),
+    )
+    return _Client(model, http.aclose)
+
+
+def _is_loopback(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _refused_parameter(error: Exception) -> str | None:
+    """The optional parameter that a server says it does not take."""
+    if getattr(error, "status_code", None) not in {400, 422}:
+        return None
+    text = f"{getattr(error, 'param', '')} {error}"
+    return next((name for name in ("temperature", "stream_options") if name in text), None)
+
+
+def _secrets(settings: Settings) -> Iterable[str]:
+    for value in dict(settings).values():
+        if hasattr(value, "get_secret_value"):
+            yield value.get_secret_value()

@@ -1,0 +1,119 @@
+"""Model vendors' failures, turned into one line each: what happened, what to do, which model and server."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from crag.errors import ModelError
+from crag.settings import Role
+
+_SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
+"""What the client raises on replies that are not OpenAI-shaped: bad JSON, no choices, an HTML page."""
+
+
+def host_of(base_url: str) -> str:
+    """Host and port of a URL, for messages: never a path, a query or credentials."""
+    parts = urlsplit(base_url)
+    return parts.netloc.rpartition("@")[2] or base_url
+
+
+def variable(role: Role, what: str) -> str:
+    """The environment variable that sets `what` ("BASE_URL", "API_KEY", "MODEL") for a role."""
+    if role == "generator":
+        return f"CRAG_{what}" if what == "MODEL" else f"OPENAI_{what}"
+    return f"CRAG_{role.upper()}_{what}"
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text on one line without any of the secrets and without bearer tokens."""
+    for secret in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    text = re.sub(r"(?i)(bearer\s+)[^\s\"',]+", r"\1***", text)
+    return " ".join(text.split())
+
+
+def model_error(
+    error: Exception, *, role: Role, model: str, host: str, timeout: float, secrets: Iterable[str]
+) -> ModelError:
+    """The ModelError that says in one line why a call failed and how to mend it."""
+    reason = _reason(error, role=role, model=model, timeout=timeout)
+    return ModelError(redact(f"{role} model {model} at {host}: {reason}", secrets))
+
+
+def _reason(error: Exception, *, role: Role, model: str, timeout: float) -> str:
+    import openai
+
+    if isinstance(error, ModelError):
+        return str(error)
+    url, key = variable(role, "BASE_URL"), variable(role, "API_KEY")
+    status = error.status_code if isinstance(error, openai.APIStatusError) else None
+    said = _said(error)
+    match status:
+        case 401:
+            return f"the server refused the key (401); check {key}"
+        case 403:
+            return f"the key may not use this model (403{said}); check {key} and {variable(role, 'MODEL')}"
+        case 404:
+            return (
+                f"not found (404{said}); check {url} (most servers want it to end in /v1) "
+                f"and the name in {variable(role, 'MODEL')}"
+            )
+        case 402 | 429:
+            return (
+                f"the quota or rate limit is used up ({status}{said}); wait, lower CRAG_CONCURRENCY "
+                "or check the plan"
+            )
+        case 400 | 413 | 422 if _too_long(str(error)):
+            return f"the prompt is longer than the model's window ({status}{said}); lower CRAG_CONTEXT_TOKENS"
+        case 408 | 504:
+            return f"the server timed out ({status}); try again or raise CRAG_TIMEOUT"
+        case int() if status >= 500:
+            return (
+                f"the server failed ({status}{said}); try again, or look at the server and any proxy between"
+            )
+        case int():
+            return f"the server refused the request ({status}{said}); check {variable(role, 'MODEL')}"
+    if _is_named(error, "Timeout"):
+        return f"no reply within {timeout:g} s; raise CRAG_TIMEOUT or use a faster model"
+    if _is_named(error, "APIConnectionError", "ConnectError", "TransportError", "ConnectionError"):
+        return f"cannot connect{_cause(error)}; check {url} and that the server runs"
+    if isinstance(error, openai.APIError):
+        return f"the server broke the reply off{said}; try again"
+    if isinstance(error, _SHAPE):
+        return (
+            f"the reply is not OpenAI-compatible ({_short(f'{type(error).__name__}: {error}')}); check {url} "
+            "(most servers want it to end in /v1)"
+        )
+    return f"the call failed ({_short(f'{type(error).__name__}: {error}')}); check the model and its settings"
+
+
+def _is_named(error: Exception, *names: str) -> bool:
+    """Whether a class of the error is called so, whichever HTTP library of the client raised it."""
+    return any(name in kind.__name__ for kind in type(error).__mro__ for name in names)
+
+
+def _too_long(text: str) -> bool:
+    return bool(
+        re.search(r"context.{0,12}(?:length|window)|maximum context|prompt is too long|too many tokens", text)
+    )
+
+
+def _said(error: Exception) -> str:
+    body = getattr(error, "body", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    return f": {_short(str(message))}" if message else ""
+
+
+def _cause(error: BaseException) -> str:
+    """What lies at the bottom of a connection error: refused, unknown host, a certificate."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error)
+    if "CERTIFICATE" in text.upper():
+        return " (the server's certificate is not trusted; set SSL_CERT_FILE to your company's)"
+    return f" ({_short(text)})" if text else ""
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 160 else text[:157] + "…"

@@ -1,0 +1,52 @@
+"""What belongs to one event loop: made at its first use there, closed when the loop shuts down.
+
+HTTP clients and semaphores break when a second loop uses them, yet a library cannot know how many loops
+its callers run.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+_Loop = asyncio.AbstractEventLoop
+
+
+class PerLoop(Generic[T]):
+    """One value for each running event loop, built in a thread because building may read files.
+
+    A loop that ends as `asyncio.run` ends it closes its value; open connections would outlive it otherwise.
+    """
+
+    def __init__(self, build: Callable[[], T], close: Callable[[T], Awaitable[None]] | None = None) -> None:
+        self._build = build
+        self._close = close
+        self._lock = threading.Lock()
+        self._values: dict[_Loop, T] = {}
+        self._keepers: dict[_Loop, AsyncGenerator[None]] = {}
+
+    async def get(self) -> T:
+        """The value of the loop that is running."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._values:
+            await asyncio.to_thread(self._built, loop)
+        if loop not in self._keepers:
+            self._keepers[loop] = self._keep(loop)
+            await anext(self._keepers[loop])
+        return self._values[loop]
+
+    def _built(self, loop: _Loop) -> None:
+        with self._lock:
+            if loop not in self._values:
+                self._values[loop] = self._build()
+
+    async def _keep(self, loop: _Loop) -> AsyncGenerator[None]:
+        """Rest until the loop shuts down its unfinished generators, its only hook for closing things."""
+        try:
+            yield
+        finally:
+            value = self._values.pop(loop)
+            del self._keepers[loop]
+            if self._close:
+                await self._close(value)
