@@ -7,6 +7,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 from crag.metering import meter
+from crag.prompting import LONGEST_LABEL
 from crag.strips import split_strips
 
 AROUND = 24
@@ -88,8 +89,8 @@ def pack(documents: list[Document], budget: int) -> Packed:
 
 
 def _size(document: Document) -> int:
-    labels = f"{document.metadata.get('title', '')} {document.metadata.get('source', '')}"
-    return count_tokens(document.page_content) + count_tokens(labels) + AROUND
+    labels = (str(document.metadata.get(name) or "")[:LONGEST_LABEL] for name in ("title", "source"))
+    return count_tokens(document.page_content) + sum(map(count_tokens, labels)) + AROUND
 
 
 def _words(text: str, tokens: int) -> str:

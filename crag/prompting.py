@@ -16,6 +16,9 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from crag.language import Language
 
+LONGEST_LABEL = 300
+"""Characters of a title or an address that a prompt shows."""
+
 _CHAT_TOKEN = re.compile(r"<(?=\||/?(?:think|thinking|thought)>)", re.IGNORECASE)
 _HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
@@ -87,7 +90,7 @@ def _shown(value: str | External | list[External], marker: str) -> str:
 def _fenced(external: External, marker: str) -> str:
     number = f" [{external.number}]" if external.number is not None else ""
     head = [
-        f"{name}: {' '.join(_defused(text).split())}"
+        f"{name}: {' '.join(_defused(text[:LONGEST_LABEL]).split())}"
         for name, text in (("title", external.title), ("source", external.source))
         if text.strip()
     ]

@@ -1,0 +1,93 @@
+"""Relevance: a score for each document, a verdict on all of them, and which documents it keeps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from langchain_core.documents import Document
+
+from crag.budget import shorten
+from crag.errors import ModelError
+from crag.interfaces import Chat, Grade, Verdict
+from crag.language import language_of
+from crag.metering import meter
+from crag.prompting import External, prompt
+from crag.reading import read_score
+from crag.settings import Aggregate
+
+LONGEST_DOCUMENT = 4000
+"""Tokens of a document that its grader sees."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where a score begins to be trusted (`upper`) and ceases to be worth anything (`lower`), both in [0, 1].
+
+    The rule of Corrective RAG (arXiv 2401.15884, section 4.3); the paper aggregates by the maximum.
+    """
+
+    upper: float = 0.7
+    lower: float = 0.3
+    aggregate: Aggregate = "max"
+
+    def verdict(self, scores: list[float | None]) -> tuple[Verdict, float | None]:
+        """The verdict on a retrieval and its overall score.
+
+        score >= upper is correct, score <= lower is incorrect, as the floats compare. None (unscored) never
+        counts. Documents of which none could be scored are ambiguous, no documents at all incorrect.
+        """
+        known = [score for score in scores if score is not None]
+        if not known:
+            return ("ambiguous" if scores else "incorrect"), None
+        overall = max(known) if self.aggregate == "max" else sum(known) / len(known)
+        if overall >= self.upper:
+            return "correct", overall
+        return ("incorrect" if overall <= self.lower else "ambiguous"), overall
+
+
+def keep(documents: list[Document], grades: Mapping[str, Grade], lower: float) -> list[Document]:
+    """Documents with score >= lower, best first, then the unscored ones; equals stay in their order.
+
+    Unscored documents are kept, because nothing says that they are bad, and last, because nothing says
+    that they are good.
+    """
+    scored: list[tuple[float, Document]] = []
+    unscored: list[Document] = []
+    for document in documents:
+        grade = grades.get(document.id or "")
+        score = grade["score"] if grade else None
+        if score is None:
+            unscored.append(document)
+        elif score >= lower:
+            scored.append((score, document))
+    scored.sort(key=lambda pair: -pair[0])
+    return [document for _, document in scored] + unscored
+
+
+class LLMGrader:
+    """An `interfaces.Grader`: one model call per document, which is asked for one number from 0 to 1."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._prompt = prompt("grade")
+
+    async def __call__(self, question: str, document: Document) -> Grade:
+        """The score, or no score with the reason why."""
+        shown = External.of(document, text=shorten(document.page_content, LONGEST_DOCUMENT))
+        try:
+            reply = await self._chat(
+                self._prompt.render(language_of(question), question=question, document=shown)
+            )
+        except ModelError as error:
+            return _unscored(str(error))
+        score = read_score(reply)
+        if score is None:
+            said = " ".join(reply.split())[:80]
+            return _unscored(
+                f"{self._chat.name} replied {said!r}" if said else f"{self._chat.name} said nothing"
+            )
+        return Grade(score=score, reason=None)
+
+
+def _unscored(why: str) -> Grade:
+    meter().warn(f"unscored document: {why}")
+    return Grade(score=None, reason=f"unscored: {why}")
