@@ -21,5 +21,9 @@ class ModelError(CragError):
     """A model server did not give a usable reply."""
 
 
+class ContextTooLongError(ModelError):
+    """The prompt did not fit into the model's window; a shorter one may."""
+
+
 class WebSearchError(CragError):
     """A web search failed; the run goes on without it."""

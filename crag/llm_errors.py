@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from crag.errors import ModelError
+from crag.errors import ContextTooLongError, ModelError
 from crag.settings import Role
 
 _SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
@@ -37,7 +37,8 @@ def model_error(
 ) -> ModelError:
     """The ModelError that says in one line why a call failed and how to mend it."""
     reason = _reason(error, role=role, model=model, timeout=timeout)
-    return ModelError(redact(f"{role} model {model} at {host}: {reason}", secrets))
+    kind = ContextTooLongError if _too_long(error) else ModelError
+    return kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
 
 
 def _reason(error: Exception, *, role: Role, model: str, timeout: float) -> str:
@@ -63,7 +64,7 @@ def _reason(error: Exception, *, role: Role, model: str, timeout: float) -> str:
                 f"the quota or rate limit is used up ({status}{said}); wait, lower CRAG_CONCURRENCY "
                 "or check the plan"
             )
-        case 400 | 413 | 422 if _too_long(str(error)):
+        case 400 | 413 | 422 if _too_long(error):
             return f"the prompt is longer than the model's window ({status}{said}); lower CRAG_CONTEXT_TOKENS"
         case 408 | 504:
             return f"the server timed out ({status}); try again or raise CRAG_TIMEOUT"
@@ -92,10 +93,9 @@ def _is_named(error: Exception, *names: str) -> bool:
     return any(name in kind.__name__ for kind in type(error).__mro__ for name in names)
 
 
-def _too_long(text: str) -> bool:
-    return bool(
-        re.search(r"context.{0,12}(?:length|window)|maximum context|prompt is too long|too many tokens", text)
-    )
+def _too_long(error: Exception) -> bool:
+    text = r"context.{0,12}(?:length|window)|maximum context|prompt is too long|too many tokens"
+    return getattr(error, "status_code", None) in {400, 413, 422} and bool(re.search(text, str(error)))
 
 
 def _said(error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 THINK_TAG = re.compile(r"(?<!`)<(/?)(?:think|thinking|thought)>", re.IGNORECASE)
 
-_FULLWIDTH: dict[int, int | str] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+FULLWIDTH: dict[int, int | str] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ",
     0xFF0C: ", ",
     0xFE6A: "%",
@@ -100,7 +100,7 @@ def read_score(reply: str) -> float | None:
     tags = THINK_TAG.findall(reply)
     if tags and not tags[-1]:
         return None
-    text = strip_thinking(reply).translate(_FULLWIDTH)
+    text = strip_thinking(reply).translate(FULLWIDTH)
     if len(text) > _LONGEST or _NON_FINITE.search(text) or any(_is_odd_digit(char) for char in text):
         return None
     found, text = _from_json(text)

@@ -1,0 +1,80 @@
+"""Search queries: a question in the few words that a search engine wants. The question itself is kept."""
+
+import re
+
+from crag.errors import ModelError
+from crag.interfaces import Chat
+from crag.language import language_of
+from crag.metering import meter
+from crag.prompting import prompt
+
+LONGEST_QUERY = 400
+"""Characters that search services take at most (Tavily's limit)."""
+
+_QUOTES = "\"'`*“”‘’«»「」『』《》 \t"
+_LABEL = re.compile(
+    r"^(?:(?:sure|okay|ok|certainly|of course)\b[^:：]{0,60}[:：]"
+    r"|here(?:'s|’s| is| are)\b[^:：]{0,60}[:：]"
+    r"|(?:the |your |my )?(?:rewritten |search |web |keyword )*(?:query|queries|keywords)"
+    r"\s*(?:is\s*)?[*`\"]*[:：]"
+    r"|(?:好的|当然|以下是?|这是)[^:：]{0,30}[:：]"
+    r"|(?:改写后?的?|搜索|网络|检索)*(?:查询词?|关键词|搜索词|检索词)(?:如下|是|为)?\s*[:：])\s*",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+")
+_SENTENCE_END = re.compile(r"[\n\r]+|(?<=[。！？])|(?<=[.!?])\s")
+_ASKS = re.compile(r"\w[^\w]*[?？]\W*$")
+_FENCE = re.compile(r"^```[a-z]*$", re.IGNORECASE)
+
+
+class KeywordRewriter:
+    """An `interfaces.Rewriter`: one model call; failing that the question itself, with a warning."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._prompt = prompt("rewrite")
+
+    async def __call__(self, question: str) -> str:
+        """A query of at most LONGEST_QUERY characters."""
+        try:
+            reply = await self._chat(self._prompt.render(language_of(question), question=question))
+        except ModelError as error:
+            meter().warn(f"searching with the question itself: {error}")
+            return fit_query(question)
+        query = _first_query(reply)
+        if not query:
+            meter().warn(f"searching with the question itself: {self._chat.name} wrote no usable query")
+            return fit_query(question)
+        return fit_query(query)
+
+
+def fit_query(query: str, limit: int = LONGEST_QUERY) -> str:
+    """The query in one line of at most `limit` characters; that it was shortened is warned about.
+
+    A long question is mostly pasted matter around one sentence that asks: that sentence is taken if there is
+    one (the last, if several), else the beginning. Cut between words where the script has any.
+    """
+    line = " ".join(query.split())
+    if len(line) <= limit:
+        return line
+    meter().warn(f"the search query was shortened from {len(line)} to at most {limit} characters")
+    asking = [" ".join(part.split()) for part in _SENTENCE_END.split(query) if _ASKS.search(part)]
+    line = asking[-1] if asking else line
+    if len(line) <= limit:
+        return line
+    cut = line[:limit]
+    space = cut.rfind(" ")
+    between_words = line[limit].isspace() or not (line[limit - 1 : limit + 1].isascii())
+    return cut[:space] if space > limit // 2 and not between_words else cut.rstrip()
+
+
+def _first_query(reply: str) -> str:
+    """The first line of a reply that can be searched for, without labels, bullets and quotes."""
+    for line in reply.splitlines():
+        text = "" if _FENCE.match(line.strip()) else line.strip()
+        text = _BULLET.sub("", text).strip(_QUOTES)
+        while label := _LABEL.match(text):
+            text = text[label.end() :].strip(_QUOTES)
+        if re.search(r"\w", text):
+            return text
+    return ""
