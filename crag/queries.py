@@ -7,6 +7,7 @@ from crag.interfaces import Chat
 from crag.language import language_of
 from crag.metering import meter
 from crag.prompting import prompt
+from crag.reading import SENTENCE_END
 
 LONGEST_QUERY = 400
 """Characters that search services take at most (Tavily's limit)."""
@@ -22,7 +23,6 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+")
-_SENTENCE_END = re.compile(r"[\n\r]+|(?<=[。！？])|(?<=[.!?])\s")
 _ASKS = re.compile(r"\w[^\w]*[?？]\W*$")
 _FENCE = re.compile(r"^```[a-z]*$", re.IGNORECASE)
 
@@ -58,7 +58,7 @@ def fit_query(query: str, limit: int = LONGEST_QUERY) -> str:
     if len(line) <= limit:
         return line
     meter().warn(f"the search query was shortened from {len(line)} to at most {limit} characters")
-    asking = [" ".join(part.split()) for part in _SENTENCE_END.split(query) if _ASKS.search(part)]
+    asking = [" ".join(part.split()) for part in SENTENCE_END.split(query) if _ASKS.search(part)]
     line = asking[-1] if asking else line
     if len(line) <= limit:
         return line

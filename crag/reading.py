@@ -12,6 +12,9 @@ from typing import Any
 
 THINK_TAG = re.compile(r"(?<!`)<(/?)(?:think|thinking|thought)>", re.IGNORECASE)
 
+SENTENCE_END = re.compile(r"[\n\r]+|(?<=[。！？])|(?<=[.!?])\s")
+"""Where the sentences of a short text end, roughly; what is stored and quoted is cut by `crag.strips`."""
+
 FULLWIDTH: dict[int, int | str] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ",
     0xFF0C: ", ",

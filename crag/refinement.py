@@ -11,7 +11,7 @@ from crag.interfaces import Chat
 from crag.language import language_of
 from crag.metering import meter
 from crag.prompting import External, prompt
-from crag.strips import split_strips
+from crag.reading import SENTENCE_END
 
 LONGEST_PAGE = 4000
 """Tokens of a page that the model reads, and that remain when it cannot be asked."""
@@ -72,8 +72,8 @@ def _verbatim(reply: str, page: str) -> list[str]:
     def stands(text: str) -> bool:
         return count_tokens(text) >= 3 and text.casefold() in searched
 
-    found = []
+    found: list[str] = []
     for line in reply.splitlines():
         text = " ".join(_BULLET.sub("", line).strip(_AROUND).split())
-        found += [text] if stands(text) else filter(stands, split_strips(text))
+        found += [text] if stands(text) else filter(stands, SENTENCE_END.split(text))
     return found
