@@ -15,7 +15,7 @@ from crag.language import han_count
 Plain = str | int | float | bool
 
 PASSAGE_WEIGHT = 1000
-"""Weight of a full passage: about 1,000 characters of English or 450 of Chinese."""
+"""Weight of a full passage: about 1,000 characters of English or 500 of Chinese."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -37,8 +37,8 @@ class Loaded:
 
 
 def weight(text: str) -> int:
-    """Length in characters, a Chinese one counting 2.2 times: both languages then say about as much."""
-    return len(text) + round(1.2 * han_count(text))
+    """Length in characters, a Chinese one counting twice: both languages then say about as much."""
+    return len(text) + han_count(text)
 
 
 def clean(text: str) -> str:

@@ -1,0 +1,159 @@
+"""`python -m crag.ingest`: files and folders into the knowledge base, again to update it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from crag.errors import CragError, SettingsError
+
+if TYPE_CHECKING:
+    from crag.knowledge.report import FileReport, IngestReport
+    from crag.knowledge.sync import Progress
+
+DESCRIPTION = """\
+Read documents into the knowledge base that crag.run asks. Run it again after files were changed, added or
+deleted: only what changed is read, and what is gone from a folder is removed. A run that was stopped is
+completed by running it again.
+"""
+
+EXAMPLES = """\
+examples:
+  python -m crag.ingest handbook/                       a folder and everything in it
+  python -m crag.ingest 手册.docx faq.jsonl --kb team-kb  some files, into another knowledge base
+
+reads:
+  .txt .md .html .pdf .docx .csv .tsv .xlsx and .jsonl with {"id", "text", "title", "source"} on each line;
+  hidden files, .git, .venv and node_modules are passed over; other types are listed as skipped
+
+exit status:
+  0 done; 1 something could not be done (the report says what); 2 wrong usage or configuration
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, without importing anything heavy."""
+    p = argparse.ArgumentParser(
+        prog="python -m crag.ingest",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("paths", nargs="+", metavar="PATH", help="a file or a folder")
+    p.add_argument("--kb", metavar="DIR", help="folder of the knowledge base (default .crag/kb)")
+    p.add_argument("--json", action="store_true", help="the report as one JSON object on standard output")
+    p.add_argument("--verbose", action="store_true", help="list unchanged files too")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    args = parser().parse_args(arguments)
+    try:
+        report = _ingest(args)
+    except SettingsError as error:
+        sys.stderr.write(f"crag: {error}\n")
+        return 2
+    except CragError as error:
+        sys.stderr.write(f"crag: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("crag: interrupted; what was stored is kept, run again to go on\n")
+        return 130
+    try:
+        if args.json:
+            sys.stdout.write(json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        else:
+            sys.stdout.write(_table(report, verbose=args.verbose))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()
+    return 0 if report.ok else 1
+
+
+def _ingest(args: argparse.Namespace) -> "IngestReport":
+    from crag.settings import Settings
+
+    settings = Settings(**({"kb": args.kb} if args.kb is not None else {}))
+    from crag.knowledge.sync import ingest
+
+    with _progress() as progress:
+        return ingest(args.paths, settings, progress=progress)
+
+
+@contextmanager
+def _progress() -> "Iterator[Progress]":
+    """A bar on a terminal; elsewhere one plain line for each notice, none for each file."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=None)
+            yield lambda done, total, what: bar.update(
+                task, completed=done, total=total or 1, description=_printable(what)[:60]
+            )
+        return
+    told: set[str] = set()
+
+    def tell(done: int, total: int, what: str) -> None:
+        line = f"reading {total} files" if done == 0 and " " not in what else what
+        if done == 0 and line not in told:
+            told.add(line)
+            sys.stderr.write(f"crag: {line}\n")
+
+    yield tell
+
+
+def _table(report: "IngestReport", *, verbose: bool) -> str:
+    """One line for each file with news, then the sum."""
+    shown = [file for file in report.files if verbose or file.outcome != "unchanged" or file.warnings]
+    width = max((len(file.outcome) for file in shown), default=0)
+    lines = [
+        _printable(f"{file.outcome:<{width}}  {file.source}  {_details(file)}").rstrip() for file in shown
+    ]
+    lines += [
+        _printable(f"{'':<{width}}  ! {file.source}: {warning}")
+        for file in shown
+        for warning in file.warnings
+    ]
+    counts = (
+        ", ".join(f"{n} {outcome}" for outcome, n in report.as_dict()["counts"].items() if n) or "no files"
+    )
+    lines.append(
+        f"{counts}; {report.passages} passages in {report.kb} ({report.embedding}), {report.seconds:.1f} s"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _details(file: "FileReport") -> str:
+    parts = [file.reason] if file.reason else []
+    if file.outcome in {"added", "changed", "unchanged"}:
+        parts.append(f"{file.passages} passages")
+    if file.outcome == "changed":
+        parts.append(f"{file.new} new")
+    if file.gone:
+        parts.append(f"{file.gone} removed")
+    if file.encoding not in {None, "utf-8", "utf-8-sig"}:
+        parts.append(str(file.encoding))
+    return ", ".join(parts)
+
+
+def _printable(text: str) -> str:
+    """`text` without what a file name could steer a terminal with."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

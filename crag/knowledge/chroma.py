@@ -1,0 +1,200 @@
+"""Chroma: a client for the folder or server the settings name, and its errors as one line of ours."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from crag.errors import KnowledgeBaseError
+from crag.settings import Settings
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+
+_DATABASE = "chroma.sqlite3"
+_REPLY_TIME = 10.0  # seconds for a server's first sign of life
+
+
+def place(settings: Settings) -> str:
+    """Where the knowledge base is, in a person's words: the absolute folder, or the server's address."""
+    return settings.chroma_url or str(settings.kb.absolute())
+
+
+def ingest_command(settings: Settings, paths: str = "PATH") -> str:
+    """The command that fills this knowledge base."""
+    if settings.chroma_url:
+        return f"CRAG_CHROMA_URL={settings.chroma_url} python -m crag.ingest {paths}"
+    return f"python -m crag.ingest {paths} --kb {settings.kb}"
+
+
+class Connection:
+    """One client for one place, shared by all who use it in this process.
+
+    Chroma keeps a folder's index in memory and does not notice what other processes write, so whoever
+    notices a change calls `renew`, and everybody asks for the collection again when `generation` moved.
+    Hold `lock` while using the client: `renew` closes it.
+    """
+
+    def __init__(self, settings: Settings, *, create: bool) -> None:
+        self._settings = settings
+        self.lock = threading.RLock()
+        self.generation = 0
+        self.client = _client(settings, create=create)
+        self._inode = _inode(settings)
+
+    def renew(self) -> None:
+        """Open the folder again, to see what another process wrote."""
+        with self.lock:
+            self.client.close()
+            self.client = _client(self._settings, create=False)
+            self._inode = _inode(self._settings)
+            self.generation += 1
+
+    def check(self, *, create: bool) -> None:
+        """Notice that the folder was deleted or replaced since it was opened."""
+        with self.lock:
+            if _inode(self._settings) != self._inode:
+                self.client.close()
+                self.client = _client(self._settings, create=create)
+                self._inode = _inode(self._settings)
+                self.generation += 1
+
+
+_connections: dict[str, Connection] = {}
+_connecting = threading.Lock()
+
+
+def connect(settings: Settings, *, create: bool) -> Connection:
+    """The connection to a place; with `create` a folder is made, without it a missing one is an error.
+
+    A folder that cannot be written is opened as a temporary copy, because Chroma writes when it opens.
+    Raises KnowledgeBaseError.
+    """
+    with _connecting, translated(settings):
+        where = place(settings)
+        if where in _connections:
+            _connections[where].check(create=create)
+        else:
+            _connections[where] = Connection(settings, create=create)
+        return _connections[where]
+
+
+def _client(settings: Settings, *, create: bool) -> "Client":
+    if settings.chroma_url:
+        return _server(settings.chroma_url)
+    folder = settings.kb.absolute()
+    if create:
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not (folder / _DATABASE).is_file():
+        raise missing(settings)
+    return _folder(folder, create=create)
+
+
+def _inode(settings: Settings) -> int | None:
+    if settings.chroma_url:
+        return None
+    try:
+        return (settings.kb.absolute() / _DATABASE).stat().st_ino
+    except OSError:
+        return 0
+
+
+def missing(settings: Settings, found: list[str] | None = None) -> KnowledgeBaseError:
+    """The error for a knowledge base, or a collection in it, that is not there."""
+    if found:
+        return KnowledgeBaseError(
+            f"no collection {settings.collection} at {place(settings)}, found: {', '.join(found)}; "
+            f"set CRAG_COLLECTION or run: {ingest_command(settings)}"
+        )
+    return KnowledgeBaseError(f"no knowledge base at {place(settings)}; run: {ingest_command(settings)}")
+
+
+def _options() -> Any:
+    from chromadb.config import Settings as ChromaSettings
+
+    return ChromaSettings(anonymized_telemetry=False)
+
+
+def _folder(folder: Path, *, create: bool) -> "Client":
+    if os.access(folder, os.W_OK) and (
+        not (folder / _DATABASE).exists() or os.access(folder / _DATABASE, os.W_OK)
+    ):
+        return _persistent(str(folder))
+    if create:
+        raise KnowledgeBaseError(f"the folder {folder} is read-only; choose another with --kb DIR")
+    copy = tempfile.mkdtemp(prefix="crag-kb-")
+    shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    Path(copy).chmod(0o700)
+    client = _persistent(copy)
+    weakref.finalize(client, shutil.rmtree, copy, ignore_errors=True)
+    return client
+
+
+def _persistent(folder: str) -> "Client":
+    import chromadb
+
+    client: Client = chromadb.PersistentClient(folder, settings=_options())  # type: ignore[assignment]
+    return client
+
+
+def _server(url: str) -> "Client":
+    import chromadb
+    import httpx
+
+    parts = urlsplit(url if "//" in url else f"http://{url}")
+    secure = parts.scheme == "https"
+    try:
+        base = f"{parts.scheme}://{parts.netloc}"
+        httpx.get(f"{base}/api/v2/heartbeat", timeout=_REPLY_TIME).raise_for_status()
+        client: Client = chromadb.HttpClient(  # type: ignore[assignment]
+            host=parts.hostname or "",
+            port=parts.port or (443 if secure else 80),
+            ssl=secure,
+            settings=_options(),
+        )
+        return client
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise KnowledgeBaseError(
+            f"no Chroma server answers at {url} ({_first_line(error)}); start it (chroma run --path DIR) or "
+            "unset CRAG_CHROMA_URL"
+        ) from None
+
+
+@contextmanager
+def translated(settings: Settings) -> Iterator[None]:
+    """Turn what Chroma, SQLite, the disk and the network raise into KnowledgeBaseError, in one line."""
+    import httpx
+    from chromadb.errors import ChromaError
+
+    try:
+        yield
+    except (ChromaError, sqlite3.Error, OSError, httpx.HTTPError, RuntimeError, ValueError) as error:
+        raise KnowledgeBaseError(_explain(settings, error)) from error
+
+
+def _explain(settings: Settings, error: Exception) -> str:
+    text, where = _first_line(error), place(settings)
+    low = text.lower()
+    if "malformed" in low or "not a database" in low or "no such table" in low:
+        again = ingest_command(settings)
+        return f"the knowledge base at {where} is damaged ({text}); delete it and run: {again}"
+    if "readonly" in low or "read-only" in low or isinstance(error, PermissionError):
+        return f"the knowledge base at {where} cannot be written ({text}); choose another with --kb DIR"
+    if "locked" in low:
+        return f"the knowledge base at {where} is busy: another process is writing; try again when it is done"
+    if "dimension" in low:
+        return (
+            f"the knowledge base at {where} holds other embeddings ({text}); run: {ingest_command(settings)}"
+        )
+    return f"the knowledge base at {where} failed: {text}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0] or type(error).__name__

@@ -1,0 +1,187 @@
+"""The knowledge base: passages with their vectors in Chroma, and which embeddings made them."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_core.embeddings import Embeddings
+
+from crag.errors import KnowledgeBaseError
+from crag.knowledge.chroma import connect, ingest_command, missing, place, translated
+from crag.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection
+
+INDEX_VERSION = 1
+"""Raised when passages are cut or stored differently: older knowledge bases are then built anew."""
+
+OWN = "crag_"
+"""Prefix of the metadata keys that are bookkeeping, never shown."""
+FILE, LANG, POSITION, STRIPS, ROOT = (OWN + name for name in ("file", "lang", "position", "strips", "root"))
+MODEL, DIMENSION, INDEX, CHANGED = (OWN + name for name in ("model", "dimension", "index", "changed"))
+
+Metadata = dict[str, Any]
+
+
+class Stored(NamedTuple):
+    """A passage as stored; `vector` (unit or not, shape [dimension]) only where it was asked for."""
+
+    id: str
+    text: str
+    metadata: Metadata
+    vector: "np.ndarray | None" = None
+
+
+def model_id(embeddings: Embeddings) -> str:
+    """The name under which vectors of these embeddings are kept apart from others'."""
+    own = getattr(embeddings, "model_id", None)
+    if own:
+        return str(own)
+    model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
+    return f"{type(embeddings).__name__}:{model}" if model else type(embeddings).__name__
+
+
+def files_collection(settings: Settings) -> str:
+    """The collection that remembers which files were ingested."""
+    return f"{settings.collection}.files"
+
+
+def check_model(metadata: Mapping[str, Any], embeddings: Embeddings, settings: Settings, roots: str) -> None:
+    """Refuse other embeddings, also of equal dimension. Raises KnowledgeBaseError with the remedy."""
+    name = model_id(embeddings)
+    stored = metadata.get(MODEL)
+    if stored == name and metadata.get(INDEX) == INDEX_VERSION:
+        return
+    if stored == name:
+        trouble = f"was built by another version of crag (index {metadata.get(INDEX)}, now {INDEX_VERSION})"
+    else:
+        trouble = f'was built with the embeddings "{stored}", but "{name}" is set'
+    if settings.chroma_url:
+        anew = f"CRAG_COLLECTION={settings.collection}-new {ingest_command(settings, roots)}"
+    else:
+        anew = f"{ingest_command(settings, roots)}-new"
+    raise KnowledgeBaseError(
+        f"the knowledge base at {place(settings)} {trouble}; "
+        f"set CRAG_EMBEDDING_MODEL back or build anew: {anew}"
+    )
+
+
+class KnowledgeBase:
+    """A knowledge base opened for reading; it is never created by that.
+
+    Blocking: call it from threads. What another process wrote is seen after `marker()`.
+    """
+
+    def __init__(self, settings: Settings, embeddings: Embeddings) -> None:
+        """Open it. Raises KnowledgeBaseError: missing, damaged, unreachable, or made by other embeddings."""
+        self.settings = settings
+        self._connection = connect(settings, create=False)
+        self._generation = self._connection.generation
+        self._collection = self._open()
+        self._seen = self._changed()
+        metadata = self._collection.metadata or {}
+        if metadata.get(MODEL) != model_id(embeddings) or metadata.get(INDEX) != INDEX_VERSION:
+            with translated(settings):
+                roots = roots_of(self._connection.client, settings)
+            check_model(metadata, embeddings, settings, roots)
+
+    def _open(self) -> "Collection":
+        client = self._connection.client
+        with self._connection.lock, translated(self.settings):
+            names = [collection.name for collection in client.list_collections()]
+            if self.settings.collection not in names:
+                raise missing(self.settings, [name for name in names if not name.endswith(".files")])
+            return client.get_collection(self.settings.collection, embedding_function=None)
+
+    @contextmanager
+    def _using(self) -> "Iterator[Collection]":
+        with self._connection.lock, translated(self.settings):
+            if self._generation != self._connection.generation:
+                self._collection = self._open()
+                self._generation = self._connection.generation
+            yield self._collection
+
+    def _changed(self) -> str:
+        with self._using() as collection:
+            current = self._connection.client.get_collection(collection.name, embedding_function=None)
+            return f"{(current.metadata or {}).get(CHANGED)}/{current.count()}"
+
+    def marker(self) -> str:
+        """Changes whenever the content did. A folder that another process changed is opened again."""
+        self._connection.check(create=False)
+        marker = self._changed()
+        if marker != self._seen:
+            if not self.settings.chroma_url:
+                self._connection.renew()
+            self._seen = self._changed()
+        return self._seen
+
+    def count(self) -> int:
+        """Number of passages."""
+        with self._using() as collection:
+            return collection.count()
+
+    def nearest(self, vector: Sequence[float], n: int) -> list[Stored]:
+        """The `n` passages nearest by cosine, nearest first, with their vectors; fewer if there are fewer.
+
+        Raises KnowledgeBaseError, also when the index has lost vectors.
+        """
+        import numpy as np
+
+        with self._using() as collection:
+            wanted = min(n, collection.count())
+            if wanted < 1:
+                return []
+            found: Any = collection.query(
+                query_embeddings=np.asarray([vector], np.float32),
+                n_results=wanted,
+                include=["documents", "metadatas", "embeddings"],
+            )
+        rows = zip(*(found[key][0] for key in ("ids", "documents", "metadatas", "embeddings")), strict=True)
+        hits = [Stored(id_, text, dict(metadata), vector) for id_, text, metadata, vector in rows]
+        if len(hits) < wanted:
+            raise KnowledgeBaseError(
+                f"the index of the knowledge base at {place(self.settings)} is incomplete "
+                f"({len(hits)} of {wanted} neighbours found); delete it and run: "
+                f"{ingest_command(self.settings)}"
+            )
+        return hits
+
+    def passages(self, ids: list[str]) -> list[Stored]:
+        """The passages with these ids, with vectors, in the order of `ids`; unknown ids are left out."""
+        if not ids:
+            return []
+        with self._using() as collection:
+            found: Any = collection.get(ids=ids, include=["documents", "metadatas", "embeddings"])
+        rows = zip(*(found[key] for key in ("ids", "documents", "metadatas", "embeddings")), strict=True)
+        by_id = {row[0]: Stored(row[0], row[1], dict(row[2]), row[3]) for row in rows}
+        return [by_id[id_] for id_ in ids if id_ in by_id]
+
+    def texts(self, page: int = 2000) -> tuple[list[str], list[str]]:
+        """All ids and the title and text of each, read page by page."""
+        ids: list[str] = []
+        texts: list[str] = []
+        with self._using() as collection:
+            while True:
+                found = collection.get(include=["documents", "metadatas"], limit=page, offset=len(ids))
+                if not found["ids"]:
+                    return ids, texts
+                ids += found["ids"]
+                texts += [
+                    f"{metadata.get('title', '')}\n{text}"
+                    for metadata, text in zip(found["metadatas"] or [], found["documents"] or [], strict=True)
+                ]
+
+
+def roots_of(client: "Client", settings: Settings) -> str:
+    """The paths that were once given to be ingested, quoted for a shell; PATH when they are not known."""
+    with translated(settings):
+        if files_collection(settings) not in [collection.name for collection in client.list_collections()]:
+            return "PATH"
+        files = client.get_collection(files_collection(settings), embedding_function=None)
+        roots = {str(metadata[ROOT]) for metadata in files.get(include=["metadatas"])["metadatas"] or []}
+    return " ".join(shlex.quote(root) for root in sorted(roots)) or "PATH"

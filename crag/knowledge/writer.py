@@ -1,0 +1,215 @@
+"""Writing the knowledge base: one writer at a time, and a record of every file that is fully in it."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from crag.errors import KnowledgeBaseError
+from crag.knowledge.chroma import connect, translated
+from crag.knowledge.store import (
+    CHANGED,
+    DIMENSION,
+    FILE,
+    INDEX,
+    INDEX_VERSION,
+    MODEL,
+    ROOT,
+    STRIPS,
+    Metadata,
+    check_model,
+    files_collection,
+    model_id,
+    roots_of,
+)
+from crag.settings import Settings
+
+WAIT = 60.0
+"""Seconds a second writer waits for the first. Several writers on one folder lose vectors silently."""
+
+_NO_VECTOR: Any = [[1.0]]  # Chroma wants one even for what is never searched by meaning
+_COSINE: Any = {"hnsw": {"space": "cosine"}}
+
+
+class FileRecord(NamedTuple):
+    """A file whose passages are all stored: its absolute path, content hash and what it was ingested as."""
+
+    path: str
+    digest: str
+    source: str
+    root: str
+    passages: int
+
+
+@contextmanager
+def writing(
+    settings: Settings,
+    embeddings: Embeddings,
+    notify: Callable[[str], None] = lambda _: None,
+    wait: float = WAIT,
+) -> "Iterator[Writer]":
+    """Open the knowledge base for writing, made if need be, with every other writer kept out.
+
+    Raises KnowledgeBaseError when it cannot be written, is busy longer than `wait` seconds, or holds
+    vectors of other embeddings.
+    """
+    with _alone(settings, notify, wait):
+        writer = Writer(settings, embeddings)
+        try:
+            yield writer
+        finally:
+            writer.announce()
+
+
+@contextmanager
+def _alone(settings: Settings, notify: Callable[[str], None], wait: float) -> Iterator[None]:
+    """The lock of an embedded folder; a Chroma server takes several writers by itself."""
+    if settings.chroma_url:
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    folder = settings.kb.absolute()
+    lock = FileLock(folder / ".writing.lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            notify(f"another process is writing to {folder}; waiting up to {wait:.0f} s for it")
+            lock.acquire(timeout=wait)
+    except Timeout:
+        raise KnowledgeBaseError(
+            f"the knowledge base at {folder} is busy: another ingest is writing; run again when it is done"
+        ) from None
+    except OSError as error:
+        raise KnowledgeBaseError(
+            f"the folder {folder} cannot be written ({error.strerror}); choose another with --kb DIR"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class Writer:
+    """Adds, updates and removes passages; get one from `writing`."""
+
+    def __init__(self, settings: Settings, embeddings: Embeddings) -> None:
+        self._settings = settings
+        self._connection = connect(settings, create=True)
+        self._changed = False
+        dimension = getattr(embeddings, "dimension", None)
+        about: Metadata = {MODEL: model_id(embeddings), INDEX: INDEX_VERSION}
+        if dimension:
+            about[DIMENSION] = int(dimension)
+        with self._connection.lock, translated(settings):
+            if not settings.chroma_url:
+                self._connection.renew()  # writing with an index older than the folder's loses vectors
+            client = self._connection.client
+            self._passages = client.get_or_create_collection(
+                settings.collection, configuration=_COSINE, embedding_function=None, metadata=about
+            )
+            self._files = client.get_or_create_collection(
+                files_collection(settings), configuration=_COSINE, embedding_function=None
+            )
+            self._batch = client.get_max_batch_size()
+        check_model(self._passages.metadata or {}, embeddings, settings, roots_of(client, settings))
+
+    def files(self) -> dict[str, FileRecord]:
+        """Every file that is fully stored, by its absolute path."""
+        with self._connection.lock, translated(self._settings):
+            found = self._files.get(include=["metadatas"])["metadatas"] or []
+        records = [_record(metadata) for metadata in found]
+        return {record.path: record for record in records}
+
+    def stored(self, path: str) -> dict[str, Metadata]:
+        """Metadata of the passages stored of one file, by id."""
+        with self._connection.lock, translated(self._settings):
+            found = self._passages.get(where={FILE: path}, include=["metadatas"])
+        return dict(zip(found["ids"], map(dict, found["metadatas"] or []), strict=True))
+
+    def put(self, passages: Sequence[Document], vectors: Sequence[Sequence[float]]) -> None:
+        """Store passages with their vectors; one that is there already is replaced."""
+        import numpy as np
+
+        for start in range(0, len(passages), self._batch):
+            part = passages[start : start + self._batch]
+            with self._connection.lock, translated(self._settings):
+                self._passages.upsert(
+                    ids=[str(passage.id) for passage in part],
+                    embeddings=np.asarray(vectors[start : start + self._batch], np.float32),
+                    documents=[passage.page_content for passage in part],
+                    metadatas=[dict(passage.metadata) for passage in part],
+                )
+        self._changed = True
+
+    def describe(self, passages: Sequence[Document], stored: Mapping[str, Metadata]) -> None:
+        """Bring the metadata of stored passages up to date without embedding them again."""
+        changed = []
+        for passage in passages:
+            old = {key: value for key, value in stored[str(passage.id)].items() if key != STRIPS}
+            gone = dict.fromkeys(old.keys() - passage.metadata.keys())
+            if gone or old != passage.metadata:
+                changed.append((str(passage.id), {**gone, **passage.metadata}))
+        for start in range(0, len(changed), self._batch):
+            ids, metadatas = zip(*changed[start : start + self._batch], strict=True)
+            with self._connection.lock, translated(self._settings):
+                self._passages.update(ids=list(ids), metadatas=list(metadatas))
+            self._changed = True
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove passages."""
+        for start in range(0, len(ids), self._batch):
+            with self._connection.lock, translated(self._settings):
+                self._passages.delete(ids=list(ids[start : start + self._batch]))
+            self._changed = True
+
+    def record(self, record: FileRecord) -> None:
+        """Note that all passages of a file are stored, and no others."""
+        path, digest, source, root, passages = record
+        with self._connection.lock, translated(self._settings):
+            self._files.upsert(
+                ids=[_file_id(path)],
+                embeddings=_NO_VECTOR,
+                metadatas=[
+                    {FILE: path, "digest": digest, "source": source, ROOT: root, "passages": passages}
+                ],
+            )
+
+    def forget(self, path: str) -> None:
+        """Drop the record of a file."""
+        with self._connection.lock, translated(self._settings):
+            self._files.delete(ids=[_file_id(path)])
+
+    def count(self) -> int:
+        """Number of passages."""
+        with self._connection.lock, translated(self._settings):
+            return self._passages.count()
+
+    def announce(self) -> None:
+        """Tell readers that the content changed, if it did."""
+        if not self._changed:
+            return
+        with self._connection.lock, translated(self._settings):
+            about = {**(self._passages.metadata or {}), CHANGED: f"{time.time():.0f}-{uuid.uuid4().hex[:8]}"}
+            self._passages.modify(metadata=about)
+        self._changed = False
+
+
+def _file_id(path: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_URL, path).hex
+
+
+def _record(metadata: Mapping[str, Any]) -> FileRecord:
+    return FileRecord(
+        path=str(metadata[FILE]),
+        digest=str(metadata["digest"]),
+        source=str(metadata["source"]),
+        root=str(metadata[ROOT]),
+        passages=int(metadata["passages"]),
+    )

@@ -1,0 +1,86 @@
+from langchain_core.documents import Document
+
+from crag.knowledge.documents import weight
+from crag.knowledge.splitting import split
+
+SENTENCE = "他说：“这个办法很好。”然后大家都走了……"
+
+
+def texts(text: str, **metadata: object) -> list[str]:
+    return [passage.page_content for passage in split([Document(text, metadata=metadata)])]
+
+
+def test_a_short_text_stays_whole_in_either_language() -> None:
+    assert texts("天青色等烟雨，而我在等你。哈哈哈.....") == ["天青色等烟雨，而我在等你。哈哈哈....."]
+    assert texts("Two sentences. One passage.") == ["Two sentences. One passage."]
+
+
+def test_chinese_is_cut_behind_the_mark_that_ends_a_sentence() -> None:
+    passages = texts(SENTENCE * 60)
+    assert len(passages) > 1
+    assert all(passage.startswith(("他说", "然后")) for passage in passages)
+    assert all(passage.endswith(("。”", "……")) for passage in passages)
+
+
+def test_passages_hold_about_a_thousand_characters_of_english_and_500_of_chinese() -> None:
+    english = texts("This is one of the many sentences of a long text. " * 100)
+    chinese = texts("这是一篇长文章里的许多句子当中的一句。" * 100)
+    assert 900 < max(map(len, english)) <= 1000
+    assert 450 < max(map(len, chinese)) <= 500
+
+
+def test_a_paragraph_without_any_mark_or_blank_is_still_cut() -> None:
+    passages = texts("中" * 3000)
+    assert all(weight(passage) <= 1000 for passage in passages)
+    assert sum(map(len, passages)) >= 3000
+
+
+def test_neighbours_share_a_sentence() -> None:
+    sentences = [f"Sentence number {i} says something about its number. " for i in range(60)]
+    first, second = texts("".join(sentences))[:2]
+    assert first.split(". ")[-1] in second
+
+
+def test_a_passage_starts_with_the_headings_above_it() -> None:
+    text = "# 手册\n\n前言一段。\n\n## 安装\n### Linux\n\n先装依赖。\n\n## 卸载\n\n删除目录即可。\n"
+    assert texts(text, markdown=True) == [
+        "# 手册\n\n前言一段。",
+        "# 手册 › 安装 › Linux\n\n先装依赖。",
+        "# 手册 › 卸载\n\n删除目录即可。",
+    ]
+
+
+def test_underlined_headings_count_and_code_comments_do_not() -> None:
+    text = "Guide\n=====\n\nRun this:\n\n```\n# not a heading\nmake\n```\n"
+    assert texts(text, markdown=True) == ["# Guide\n\nRun this:\n\n```\n# not a heading\nmake\n```"]
+
+
+def test_a_long_section_repeats_its_heading_in_each_passage() -> None:
+    passages = texts("# 退款\n\n" + "这是一篇长文章里的许多句子当中的一句。" * 60, markdown=True)
+    assert len(passages) > 1
+    assert all(passage.startswith("# 退款\n\n这是") for passage in passages)
+
+
+def test_headings_alone_and_blank_text_make_no_passages() -> None:
+    assert texts("# Empty\n\n## Also empty\n\n# Full\n\nWords.\n", markdown=True) == ["# Full\n\nWords."]
+    assert texts(" \n\n ---- \n") == []
+    assert texts("# Only\n## Headings\n", markdown=True) == ["# Only\n## Headings"]
+
+
+def test_a_title_line_is_not_left_alone() -> None:
+    body = "这是一篇长文章里的许多句子当中的一句。" * 30
+    passages = texts(f"{body}\n松平康忠\n{body}")
+    assert all(weight(passage) >= 80 for passage in passages)
+    assert any(passage.startswith("松平康忠\n这是") for passage in passages)
+
+
+def test_records_stay_whole_where_text_of_that_length_is_cut() -> None:
+    text = "This is one of the many sentences of a long text. " * 30
+    assert len(texts(text, id="r1")) == 1
+    assert len(texts(text)) == 2
+    assert len(texts(text * 2, id="r1")) > 1
+
+
+def test_metadata_goes_along_without_the_mark_for_markdown() -> None:
+    passage = split([Document("# A\n\nB", metadata={"markdown": True, "page": 3, "source": "s"})])[0]
+    assert passage.metadata == {"page": 3, "source": "s"}
