@@ -17,8 +17,8 @@ from crag.errors import ModelError
 from crag.llm_errors import host_of, model_error
 from crag.loops import PerLoop
 from crag.metering import meter
-from crag.reading import THINK_TAG, strip_thinking
 from crag.settings import Endpoint, Role, Settings
+from crag.thinking import THINK_TAG, strip_thinking
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-THINK_TAG = re.compile(r"(?<!`)<(/?)(?:think|thinking|thought)>", re.IGNORECASE)
+from crag.thinking import THINK_TAG, strip_thinking
+
+__all__ = ["FULLWIDTH", "SENTENCE_END", "read_score", "strip_thinking"]
 
 SENTENCE_END = re.compile(r"[\n\r]+|(?<=[。！？])|(?<=[.!?])\s")
 """Where the sentences of a short text end, roughly; what is stored and quoted is cut by `crag.strips`."""
@@ -75,22 +77,6 @@ _KEY = re.compile(
     r"|(?:相关性?|相关度|最终|文档)*(?:评分|得分|分数|打分|相关性|相关度)",
     re.IGNORECASE,
 )
-
-
-def strip_thinking(text: str) -> str:
-    """The reply without its thoughts: `<think>…</think>` is cut out.
-
-    Everything before a closing tag that was never opened is thought too (chat templates often open it in
-    the prompt), and so is everything after an opening tag that is never closed.
-    """
-    visible, thinking, at = "", False, 0
-    for tag in THINK_TAG.finditer(text):
-        if tag[1] and not thinking:
-            visible = ""
-        elif not thinking:
-            visible += text[at : tag.start()]
-        thinking, at = not tag[1], tag.end()
-    return (visible if thinking else visible + text[at:]).strip()
 
 
 def read_score(reply: str) -> float | None:
