@@ -1,0 +1,102 @@
+"""The answer: written by a model from the documents alone, with citations of documents that exist."""
+
+import re
+from collections.abc import Sequence
+
+from langchain_core.documents import Document
+
+from crag.budget import pack
+from crag.citations import REFUSAL, CitationFilter, cited
+from crag.errors import ContextTooLongError, ModelError
+from crag.interfaces import Chat, Draft
+from crag.language import Language, language_of
+from crag.metering import meter
+from crag.prompting import External, prompt
+
+__all__ = ["CitationFilter", "ModelGenerator", "cited", "refusal"]
+
+_OWN_NUMBERS = re.compile(r"[\[【［](\s*\^?[0-9０-９][0-9０-９\s,，、;；–-]{0,20})[\]】］]")
+
+_REFUSALS: dict[Language, dict[str, str]] = {
+    "en": {
+        "kb": "The answer was not found in your documents.",
+        "web": "The answer was not found in your documents or on the web.",
+        "off": "The answer was not found in your documents; web search is off.",
+        "unavailable": "The answer was not found in your documents, and the web could not be searched.",
+    },
+    "zh": {
+        "kb": "在您的文档中没有找到答案。",
+        "web": "在您的文档和网络上都没有找到答案。",
+        "off": "在您的文档中没有找到答案；网络搜索未开启。",
+        "unavailable": "在您的文档中没有找到答案，网络搜索也无法使用。",
+    },
+}
+
+
+def refusal(language: Language, web_status: str | None = None) -> str:
+    """The sentence of a run that found no answer; it says what was tried.
+
+    `web_status` as in the state: "ok" and "empty" mean searched, "off", "unavailable: why", None not tried.
+    """
+    status = (web_status or "").partition(":")[0]
+    kind = {"": "kb", "ok": "web", "empty": "web"}.get(status, status)
+    return _REFUSALS[language][kind if kind in _REFUSALS[language] else "kb"]
+
+
+class ModelGenerator:
+    """An `interfaces.Generator`: one model call over the documents, within `context_tokens`.
+
+    When the server says that the prompt is too long, it is asked once more with half of the tokens.
+    """
+
+    def __init__(self, chat: Chat, context_tokens: int) -> None:
+        self._chat = chat
+        self._context_tokens = context_tokens
+        self._prompt = prompt("generate")
+
+    async def __call__(self, question: str, documents: list[Document]) -> Draft:
+        """The answer, cleaned as `CitationFilter` cleans it, or a refusal. Raises ModelError."""
+        try:
+            reply = await self._ask(question, documents, self._context_tokens)
+        except ContextTooLongError as error:
+            meter().warn(f"asked again with half of the context: {error}")
+            reply = await self._ask(question, documents, self._context_tokens // 2)
+        cleaner = CitationFilter(len(documents))
+        text = cleaner.feed(reply) + cleaner.end()
+        if cleaner.dropped:
+            unknown = ", ".join(f"[{n}]" for n in cleaner.dropped[:5])
+            meter().warn(f"removed citations of sources that do not exist: {unknown}")
+        if cleaner.refused or (not text and not cleaner.answered):
+            return Draft(refusal(language_of(question), _searched(documents)), answered=False)
+        if not text:
+            raise ModelError(
+                f"generator model {self._chat.name} wrote nothing; try again or use another model"
+            )
+        if cleaner.answered and not cleaner.cited:
+            meter().warn("the answer cites no source")
+        return Draft(text, cleaner.answered)
+
+    async def _ask(self, question: str, documents: list[Document], tokens: int) -> str:
+        # What is dropped to fit must not shift the numbers of what stays.
+        placed = [
+            document.model_copy(update={"metadata": {**document.metadata, "n": n}})
+            for n, document in enumerate(documents, 1)
+        ]
+        kept = pack(placed, tokens).kept
+        return await self._chat(
+            self._prompt.render(
+                language_of(question), question=question, sources=_sources(kept), refusal=REFUSAL
+            )
+        )
+
+
+def _sources(placed: Sequence[Document]) -> list[External]:
+    """Documents as numbered data; bracketed numbers of their own would read as citations."""
+    return [
+        External.of(document, document.metadata["n"], text=_OWN_NUMBERS.sub(r"(\1)", document.page_content))
+        for document in placed
+    ]
+
+
+def _searched(documents: Sequence[Document]) -> str | None:
+    return "ok" if any(document.metadata.get("origin") == "web" for document in documents) else None
