@@ -3,10 +3,24 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def once(build: Callable[[], T]) -> Callable[[], T]:
+    """A thread-safe thunk whose value is built at its first call and shared by all."""
+    lock = threading.Lock()
+    built: list[T] = []
+
+    def get() -> T:
+        with lock:
+            if not built:
+                built.append(build())
+        return built[0]
+
+    return get
 
 
 class Later(Generic[P, T]):
@@ -16,31 +30,9 @@ class Later(Generic[P, T]):
     """
 
     def __init__(self, build: Callable[[], Callable[P, Awaitable[T]]]) -> None:
-        self._build = build
-        self._lock = threading.Lock()
-        self._part: Callable[P, Awaitable[T]] | None = None
-
-    def _built(self) -> Callable[P, Awaitable[T]]:
-        with self._lock:
-            if self._part is None:
-                self._part = self._build()
-            return self._part
+        self._part = once(build)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Build if need be, then call."""
-        part = self._part or await asyncio.to_thread(self._built)
+        part = await asyncio.to_thread(self._part)
         return await part(*args, **kwargs)
-
-
-def once(build: Callable[[], Any]) -> Callable[[], Any]:
-    """A thread-safe thunk whose value is built at its first call and shared by all."""
-    lock = threading.Lock()
-    built: list[Any] = []
-
-    def get() -> Any:
-        with lock:
-            if not built:
-                built.append(build())
-            return built[0]
-
-    return cast("Callable[[], Any]", get)

@@ -27,8 +27,8 @@ def step(
     services: Services,
     *,
     first: bool = False,
-) -> Callable[[Any], Awaitable[Update]]:
-    """A node: `work` under a meter of its own. The first step of a question starts its logs afresh."""
+) -> Any:
+    """A node for `add_node`: `work` under a meter of its own. The first step of a question starts its logs afresh."""
 
     async def run(state: Any) -> Update:
         began = time.perf_counter()

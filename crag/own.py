@@ -2,8 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -54,16 +54,14 @@ def own_grader(given: Any) -> Grader:
             result = await called(given, question, document)
         except Exception as error:  # noqa: BLE001 - somebody else's code; its failure costs one score, not the run
             return _unscored(f"the grader failed: {error!r}")
-        if isinstance(result, dict):
-            result, reason = result.get("score"), cast("str | None", result.get("reason"))
-        else:
-            reason = None
-        if result is None:
+        graded: Mapping[str, Any] = result if isinstance(result, Mapping) else {"score": result}
+        score, reason = graded.get("score"), graded.get("reason")
+        if score is None:
             return Grade(score=None, reason=reason or "unscored by the grader")
         try:
-            value = float(result)
+            value = float(score)
         except (TypeError, ValueError):
-            return _unscored(f"the grader returned {result!r}")
+            return _unscored(f"the grader returned {score!r}")
         if not 0 <= value <= 1:
             return _unscored(f"the grader returned {value}, not a score in [0, 1]")
         return Grade(score=value, reason=reason)

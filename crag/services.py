@@ -1,16 +1,26 @@
 """The only place that chooses: which part does what, from the settings and from what a caller brings."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from crag.answer import Models
+from crag.generation import ModelGenerator
 from crag.grading import LLMGrader, Thresholds
 from crag.interfaces import Generator, Grader, Refiner, Retriever, Rewriter, WebSearch
 from crag.later import Later, once
 from crag.llm import ChatModel, chat_model
 from crag.own import own_grader, own_retriever
-from crag.settings import Origin, Settings
+from crag.queries import KeywordRewriter
+from crag.refinement import ModelRefiner
+from crag.settings import Origin, Role, Settings
 
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from crag.embedded.evaluator import EmbeddedEvaluator
+    from crag.embedded.vectors import PassageVectors
+
+EMBEDDED = "embedded"
 WEB_HINT = (
     "web search is off; set TAVILY_API_KEY, or CRAG_WEB to duckduckgo, searxng or snapshot, "
     "to let corrections look beyond the knowledge base"
@@ -62,11 +72,13 @@ def build_services(settings: Settings, own: Own) -> Services:
     return Services(
         retriever=own_retriever(own.retriever) if own.retriever is not None else Later(embedded.retriever),
         grader=_grader(own, grader, embedded),
-        rewriter=_rewriter(helper),
+        rewriter=KeywordRewriter(helper) if helper else None,
         web=web,
         web_hint=WEB_HINT if web is None and settings.web == "auto" else None,
-        refiner=_refiner(helper, settings) if helper else Later(embedded.refiner),
-        generator=_generator(generator) if generator else Later(embedded.generator),
+        refiner=ModelRefiner(helper) if helper else Later(embedded.refiner),
+        generator=ModelGenerator(generator, settings.context_tokens)
+        if generator
+        else Later(embedded.generator),
         thresholds=Thresholds(upper=settings.upper, lower=settings.lower, aggregate=settings.aggregate),
         thresholds_source=settings.thresholds_source,
         k=settings.k,
@@ -74,3 +86,111 @@ def build_services(settings: Settings, own: Own) -> Services:
         context_tokens=settings.context_tokens,
         models=_names(settings, own, grader, generator),
     )
+
+
+def _model_grades(settings: Settings, own: Own) -> bool:
+    if own.grader is not None or settings.evaluator == "embedded":
+        return False
+    return settings.evaluator == "llm" or own.model is not None or settings.endpoint("grader") is not None
+
+
+def _chat(settings: Settings, own: Own, role: Role, *, stream: bool = False) -> ChatModel | None:
+    if own.model is not None:
+        return ChatModel.wrap(own.model, role=role, settings=settings, stream=stream)
+    endpoint = settings.endpoint(role)
+    return chat_model(endpoint, role=role, settings=settings, stream=stream) if endpoint else None
+
+
+def _grader(own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader:
+    if own.grader is not None:
+        return own_grader(own.grader)
+    return LLMGrader(grader) if grader else Later(embedded.grader)
+
+
+def _web(settings: Settings, own: Own) -> WebSearch | None:
+    if own.web_search is not None:
+        from crag.web import from_callable
+
+        return from_callable(own.web_search)
+    if settings.web == "off" or (settings.web == "auto" and settings.tavily_api_key is None):
+        return None
+
+    def build() -> WebSearch:
+        from crag.web import web_search
+
+        found = web_search(settings)
+        assert found is not None
+        return found
+
+    return Later(build)
+
+
+def _names(settings: Settings, own: Own, grader: ChatModel | None, generator: ChatModel | None) -> Models:
+    if own.retriever is not None:
+        embedding = "own retriever"
+    elif own.embeddings is not None:
+        embedding = getattr(own.embeddings, "model_id", type(own.embeddings).__name__)
+    else:
+        embedding = settings.embedding_model or EMBEDDED
+    return Models(
+        grader="own grader" if own.grader is not None else grader.name if grader else EMBEDDED,
+        generator=generator.name if generator else "embedded: quotes",
+        embedding=embedding,
+    )
+
+
+class _Embedded:
+    """The parts that run on this machine; they share one encoder and the vectors it has made."""
+
+    def __init__(self, settings: Settings, own: Own) -> None:
+        self._settings = settings
+        self._own = own
+        self._vectors = once(self._new_vectors)
+        self._evaluator = once(self._new_evaluator)
+
+    def _new_vectors(self) -> "PassageVectors":
+        from crag.embedded.vectors import PassageVectors
+        from crag.knowledge.embeddings import embedded_embeddings
+
+        return PassageVectors(embedded_embeddings())
+
+    def _new_evaluator(self) -> "EmbeddedEvaluator":
+        from crag.embedded.evaluator import EmbeddedEvaluator
+
+        return EmbeddedEvaluator(self._vectors())
+
+    def grader(self) -> Grader:
+        evaluator: Grader = self._evaluator()
+        return evaluator
+
+    def refiner(self) -> Refiner:
+        from crag.embedded.quoting import StripRefiner
+
+        return StripRefiner(self._vectors(), self._evaluator(), lower=self._settings.lower)
+
+    def generator(self) -> Generator:
+        from crag.embedded.quoting import QuotingGenerator
+
+        return QuotingGenerator(self._vectors(), self._evaluator())
+
+    def retriever(self) -> Retriever:
+        from crag.knowledge.retrieval import HybridRetriever
+        from crag.knowledge.store import KnowledgeBase
+
+        embeddings = self._embeddings()
+        return HybridRetriever(KnowledgeBase(self._settings, embeddings), embeddings, self._vectors())
+
+    def _embeddings(self) -> "Embeddings":
+        from crag.knowledge.embeddings import api_embeddings, embedded_embeddings
+
+        if self._own.embeddings is not None:
+            return cast("Embeddings", self._own.embeddings)
+        endpoint = self._settings.endpoint("embedding")
+        if endpoint is None:
+            return embedded_embeddings()
+        return api_embeddings(
+            endpoint,
+            batch=self._settings.embedding_batch,
+            timeout=self._settings.timeout,
+            retries=self._settings.retries,
+        )

@@ -5,6 +5,7 @@ incorrect replaces it by the web, ambiguous uses both.
 """
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Checkpointer
 
 from crag.nodes import (
     assemble,
@@ -22,7 +23,7 @@ from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 
-def build(services: Services, checkpointer: object = None) -> Graph:
+def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → score → (web_search → refine) → assemble → generate."""
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))

@@ -1,13 +1,14 @@
 """The baseline: retrieve and generate, nothing in between, to measure what correction is worth."""
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Checkpointer
 
 from crag.nodes import generate, retrieve_context, step
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 
-def build(services: Services, checkpointer: object = None) -> Graph:
+def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → generate."""
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve_context, services, first=True))

@@ -1,0 +1,105 @@
+"""LangGraph's local server, as Studio uses it: started without keys, asked over HTTP, streaming included."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from langgraph_sdk import get_client
+
+ROOT = Path(__file__).parent.parent
+KEYS = ("CRAG_", "OPENAI_", "TAVILY_", "LANGSMITH_", "LANGCHAIN_")
+
+
+@pytest.fixture(scope="module")
+def studio(sample_kb: Path) -> Iterator[str]:
+    """The address of a running `langgraph dev` on a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(KEYS)}
+    command = [
+        Path(sys.executable).parent / "langgraph",
+        "dev",
+        "--no-browser",
+        "--no-reload",
+        "--host",
+        "127.0.0.1",
+    ]
+    server = subprocess.Popen(
+        [*command, "--port", str(port)],
+        cwd=ROOT,
+        env=environment | {"CRAG_KB": str(sample_kb), "CRAG_WEB": "off", "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_until_up(url, server)
+        yield url
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.communicate(timeout=20)
+
+
+def _wait_until_up(url: str, server: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RuntimeError(f"langgraph dev ended: {server.communicate()[0].decode()[-3000:]}")
+        try:
+            httpx.get(f"{url}/ok", trust_env=False).raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.3)
+        else:
+            return
+    raise RuntimeError("langgraph dev did not come up within a minute")
+
+
+async def test_a_question_runs_through_the_server_and_streams_its_steps(studio: str) -> None:
+    client = get_client(url=studio)
+    assistants = await client.assistants.search()
+    assert {"crag", "fixed"} <= {assistant["graph_id"] for assistant in assistants}
+
+    steps: list[str] = []
+    final: dict[str, object] = {}
+    thread = await client.threads.create()
+    async for event in client.runs.stream(
+        thread["thread_id"],
+        "crag",
+        input={"question": "How does HyDE work?"},
+        stream_mode=["updates", "values"],
+    ):
+        assert event.event != "error", event.data
+        if event.event == "updates":
+            steps += list(event.data)
+        elif event.event == "values":
+            final = dict(event.data)
+    assert steps.count("score_document") == 4
+    assert [step for step in steps if step != "score_document"] == [
+        "retrieve",
+        "score",
+        "assemble",
+        "generate",
+    ]
+    assert final["answered"] is True
+    assert "hypothetical" in str(final["answer"]).lower()
+
+
+async def test_two_questions_at_once_do_not_mix(studio: str) -> None:
+    client = get_client(url=studio)
+    questions = ("What is the formula of reciprocal rank fusion?", "HyDE 是怎么工作的？")
+    results = await asyncio.gather(
+        *(client.runs.wait(None, "crag", input={"question": question}) for question in questions)
+    )
+    assert [result["question"] for result in results] == list(questions)
+    assert "60" in results[0]["answer"]
+    assert "答案" in results[1]["answer"]
