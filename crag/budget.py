@@ -28,9 +28,11 @@ class Packed(NamedTuple):
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text: an estimate that errs on the high side, as every model has its own tokenizer.
+    """Tokens of a text: an estimate, as every model has its own tokenizer and loading one takes seconds.
 
-    Four English letters or spaces make a token, two digits or signs, one character of any other script.
+    Four English letters or spaces make a token, two digits or signs, one character of any other script. On
+    nine English and Chinese sets of passages that is 1.04 to 1.35 times (medians) what XLM-R's tokenizer
+    counts, and for single passages full of figures down to two thirds of it.
     """
     letters = sum(len(run) for run in _LETTERS.findall(text))
     signs = sum(len(run) for run in _SIGNS.findall(_LETTERS.sub("", text)))

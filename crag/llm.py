@@ -4,25 +4,22 @@ Vendors' errors become ModelError here, every call is metered, and thoughts neve
 """
 
 import asyncio
-import ipaddress
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from crag.errors import ModelError
 from crag.llm_errors import host_of, model_error
 from crag.loops import PerLoop
 from crag.metering import meter
+from crag.servers import NO_KEY, OPENAI_URL, is_loopback
 from crag.settings import Endpoint, Role, Settings
 from crag.thinking import THINK_TAG, strip_thinking
 
-OPENAI_URL = "https://api.openai.com/v1"
-NO_KEY = "none"
-"""Sent to servers that need no key; the client refuses to be built without one."""
+if TYPE_CHECKING:  # a second of imports that a run without a model does not need
+    from langchain_core.language_models.chat_models import BaseChatModel
 
 NOSTREAM = "nostream"
 """LangGraph's tag for model calls that stream_mode="messages" leaves out."""
@@ -34,7 +31,7 @@ _refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
 
 
 class _Client(NamedTuple):
-    model: BaseChatModel
+    model: "BaseChatModel"
     close: Callable[[], Awaitable[None]] | None = None
 
 
@@ -57,6 +54,7 @@ def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bo
         settings=settings,
         stream=stream,
         temperature=settings.temperature,
+        secrets=[endpoint.api_key.get_secret_value()] if endpoint.api_key else [],
     )
 
 
@@ -77,6 +75,7 @@ class ChatModel:
         settings: Settings,
         stream: bool = False,
         temperature: float | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         self.name = name
         self._clients = PerLoop(build, _close)
@@ -85,10 +84,11 @@ class ChatModel:
         self._settings = settings
         self._stream = stream
         self._temperature = temperature
+        self._secrets = [*secrets, *_secrets(settings)]
 
     @classmethod
     def wrap(
-        cls, model: BaseChatModel, *, role: Role = "generator", settings: Settings, stream: bool = False
+        cls, model: "BaseChatModel", *, role: Role = "generator", settings: Settings, stream: bool = False
     ) -> Self:
         """A ChatModel around any LangChain chat model, called with the settings it was made with."""
         name = getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__
@@ -104,9 +104,8 @@ class ChatModel:
     async def __call__(self, messages: list[BaseMessage]) -> str:
         """The reply's text, possibly empty. Raises ModelError."""
         slots = await _slots.get()
-        async with slots.setdefault(
-            self._settings.concurrency, asyncio.Semaphore(self._settings.concurrency)
-        ):
+        limit = self._settings.concurrency
+        async with slots.setdefault(limit, asyncio.Semaphore(limit)):
             try:
                 reply = await self._invoke(messages)
             except Exception as error:  # noqa: BLE001 - each vendor raises its own; all become one of ours
@@ -179,7 +178,7 @@ class ChatModel:
             model=self.name,
             host=self._host,
             timeout=self._settings.timeout,
-            secrets=_secrets(self._settings),
+            secrets=self._secrets,
         )
 
 
@@ -189,7 +188,7 @@ def _client(endpoint: Endpoint, base_url: str, settings: Settings, *, stream: bo
     from pydantic import SecretStr
 
     # A system proxy cannot reach this machine's own servers.
-    environment = not _is_loopback(base_url)
+    environment = not is_loopback(base_url)
     # Own clients: the library shares its own among all loops of a process, where they fail on the second.
     http = openai.DefaultAsyncHttpxClient(trust_env=environment, timeout=settings.timeout)
     model = ChatOpenAI(
@@ -206,14 +205,6 @@ def _client(endpoint: Endpoint, base_url: str, settings: Settings, *, stream: bo
         http_client=openai.DefaultHttpxClient(trust_env=environment, timeout=settings.timeout),
     )
     return _Client(model, http.aclose)
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _refused_parameter(error: Exception) -> str | None:

@@ -99,7 +99,11 @@ def _fenced(external: External, marker: str) -> str:
 
 
 def _defused(text: str) -> str:
-    """Text without look-alikes of a fence, chat-template tokens and characters that nobody can see."""
+    """Text without look-alikes of a fence, chat-template tokens and characters that nobody can see.
+
+    Lone surrogates, which no request can carry, become question marks.
+    """
+    text = text.encode("utf-8", "replace").decode()
     text = _HIDDEN.sub("", text)
     text = _CHAT_TOKEN.sub("‹", text)
     return text.replace("<<<", "‹‹‹").replace(">>>", "›››")

@@ -39,7 +39,7 @@ class Reply:
 
 @dataclass
 class Request:
-    """One request as it came in, header names in lower case; `start` and `end` are seconds of `time.perf_counter`."""
+    """One request, header names in lower case; `start` and `end` are seconds of `time.perf_counter`."""
 
     path: str
     body: dict[str, Any]

@@ -125,7 +125,7 @@ PIECES = (
 PARTS = st.lists(st.sampled_from(PIECES.split("|")), max_size=40).map("".join)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(PARTS, st.lists(st.integers(0, 200), max_size=30))
 @example("A [1](http://" + "x" * 400 + ")", [3, 50, 300])
 @example("![" + "a" * 400 + "](b)", [3, 50, 330])
@@ -144,7 +144,6 @@ def test_the_result_does_not_depend_on_where_the_pieces_are_cut(text: str, cuts:
     assert (cleaner.cited, cleaner.dropped, cleaner.answered) == (whole.cited, whole.dropped, whole.answered)
 
 
-@settings(max_examples=300)
 @given(PARTS)
 def test_a_cleaned_answer_cites_only_existing_sources_and_every_one_the_filter_names(text: str) -> None:
     cleaner = CitationFilter(3)
@@ -164,7 +163,6 @@ def test_cited_numbers_come_in_the_order_of_first_mention_and_not_from_code() ->
     assert cited("") == []
 
 
-@settings(max_examples=300)
 @given(PARTS, st.integers(1, 9))
 def test_thoughts_are_taken_out_of_a_stream_as_out_of_the_whole(text: str, size: int) -> None:
     text = "<think>" + text if text.find("</think>") >= 0 else text

@@ -9,9 +9,8 @@ from crag.generation import CitationFilter, ModelGenerator, cited, refusal
 from crag.llm import chat_model
 from crag.metering import metered
 from crag.settings import Endpoint, Settings
-from tests.openai_server import OpenAIServer, Reply, openai_server
+from tests.openai_server import OpenAIServer, Reply
 
-__all__ = ["openai_server"]
 Serve = Callable[..., OpenAIServer]
 
 

@@ -11,9 +11,8 @@ from crag.interfaces import Grade
 from crag.llm import chat_model
 from crag.metering import metered
 from crag.settings import Endpoint, Settings
-from tests.openai_server import OpenAIServer, Reply, openai_server
+from tests.openai_server import OpenAIServer, Reply
 
-__all__ = ["openai_server"]
 Serve = Callable[..., OpenAIServer]
 DEFAULT = Thresholds(upper=0.7, lower=0.3, aggregate="max")
 MEAN = Thresholds(upper=0.7, lower=0.3, aggregate="mean")

@@ -16,9 +16,8 @@ from crag.errors import ModelError
 from crag.llm import ChatModel, chat_model
 from crag.metering import metered
 from crag.settings import Endpoint, Settings
-from tests.openai_server import OpenAIServer, Reply, openai_server
+from tests.openai_server import OpenAIServer, Reply
 
-__all__ = ["openai_server"]
 Serve = Callable[..., OpenAIServer]
 ASK: list[BaseMessage] = [HumanMessage("q")]
 KEY = "sk-TESTSECRET-1234"
@@ -221,6 +220,12 @@ async def test_each_failure_is_one_line_with_cause_remedy_role_model_and_host(
     assert message.startswith(f"grader model m at {server.host}: ")
     for word in words:
         assert word in message
+
+
+async def test_a_key_that_only_the_endpoint_knows_is_redacted_too(openai_server: Serve) -> None:
+    server = openai_server(Reply("you sent Bearer tok-SECRET-1 and sk-SECRET-2", status=403))
+    message = await failure(model(server.url, key=SecretStr("sk-SECRET-2")))
+    assert "you sent Bearer *** and ***" in message
 
 
 async def test_a_failed_call_is_counted_with_unknown_tokens(openai_server: Serve) -> None:

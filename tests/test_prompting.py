@@ -69,6 +69,11 @@ def test_any_text_stays_inside_its_fence(text: str) -> None:
     assert user.count("<<<") == user.count(">>>") == 1
 
 
+def test_half_a_character_does_not_make_the_request_fail() -> None:
+    _, user = parts("grade", question="q", document=External("broken \ud83d emoji"))
+    assert "broken ? emoji" in user
+
+
 def test_a_missing_value_and_a_superfluous_one_are_refused() -> None:
     with pytest.raises(KeyError):
         render("grade", "en", question="q")

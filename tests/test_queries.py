@@ -8,9 +8,8 @@ from crag.llm import chat_model
 from crag.metering import metered
 from crag.queries import KeywordRewriter, fit_query
 from crag.settings import Endpoint, Settings
-from tests.openai_server import OpenAIServer, Reply, openai_server
+from tests.openai_server import OpenAIServer, Reply
 
-__all__ = ["openai_server"]
 Serve = Callable[..., OpenAIServer]
 
 

@@ -10,9 +10,8 @@ from crag.llm import chat_model
 from crag.metering import metered
 from crag.refinement import ModelRefiner
 from crag.settings import Endpoint, Settings
-from tests.openai_server import OpenAIServer, Reply, openai_server
+from tests.openai_server import OpenAIServer, Reply
 
-__all__ = ["openai_server"]
 Serve = Callable[..., OpenAIServer]
 PAGE = "Cookies help us. The bridge opened in 1937. It is 2,737 m long. Subscribe now!"
 
