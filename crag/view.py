@@ -2,9 +2,10 @@
 
 import re
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING
 
-from crag.answer import Answer, ScoredDocument
+if TYPE_CHECKING:
+    from crag.answer import Answer, ScoredDocument
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 SHOWN_OF_A_DOCUMENT = 90
@@ -33,13 +34,13 @@ def note(text: str) -> None:
     print(printable(text), file=sys.stderr)
 
 
-def explain(answer: Answer, *, verbose: bool = False) -> None:
+def explain(answer: "Answer", *, verbose: bool = False) -> None:
     """Sources, verdict, path and cost of an answer on standard error."""
     for line in _explanation(answer, verbose):
         note(line)
 
 
-def _explanation(answer: Answer, verbose: bool) -> list[str]:
+def _explanation(answer: "Answer", verbose: bool) -> list[str]:
     lines = [""]
     if answer.sources:
         lines.append("Sources")
@@ -69,7 +70,7 @@ def _explanation(answer: Answer, verbose: bool) -> list[str]:
     return lines
 
 
-def _document(document: ScoredDocument) -> str:
+def _document(document: "ScoredDocument") -> str:
     score = "  –  " if document.score is None else f"{document.score:5.2f}"
     mark = "kept   " if document.kept else "dropped"
     text = " ".join(document.text.split())
@@ -78,7 +79,7 @@ def _document(document: ScoredDocument) -> str:
     return f"  {score} {mark} {document.origin:3} {document.title or document.source}: {short}{reason}"
 
 
-def _cost(answer: Answer) -> str:
+def _cost(answer: "Answer") -> str:
     usage = answer.usage
     tokens = (
         "tokens unknown"
@@ -93,8 +94,3 @@ def _cost(answer: Answer) -> str:
         parts.append(f"${usage.cost_usd:.4f}")
     parts.append(f"{answer.timings.total_s:.2f} s")
     return ", ".join(parts)
-
-
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person is looking."""
-    return stream.isatty()

@@ -1,0 +1,237 @@
+"""`python -m crag.run` as people and programs use it: a process of its own, exit status, both streams."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.openai_server import OpenAIServer, Reply
+
+KEYS = ("CRAG_", "OPENAI_", "TAVILY_", "LANGSMITH_", "LANGCHAIN_")
+ROOT = Path(__file__).parent.parent
+
+
+def run(
+    *arguments: str, stdin: str | None = None, cwd: Path | None = None, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(KEYS)}
+    return subprocess.run(
+        [sys.executable, "-m", "crag.run", *arguments],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        cwd=cwd or ROOT,
+        env=clean | environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+
+
+def graded(answer: str, score: str = "0.9") -> Callable[[list[dict[str, Any]]], str]:
+    return lambda messages: (
+        score if "(0 to 1)" in messages[-1]["content"] or "0 到 1" in messages[-1]["content"] else answer
+    )
+
+
+def test_help_and_import_load_nothing_heavy_and_need_no_setting() -> None:
+    code = """
+import sys
+from crag import run
+try:
+    run.main(["--help"])
+except SystemExit as end:
+    heavy = {"pydantic", "langchain_core", "langgraph", "chromadb", "openai", "numpy"} & sys.modules.keys()
+    print("loaded:", sorted(heavy), "status:", end.code)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", env={}, timeout=60
+    )
+    assert done.stdout.endswith("loaded: [] status: 0\n")
+    helped = run("--help")
+    assert helped.returncode == 0
+    assert "python -m crag.ingest" in helped.stdout
+
+
+def test_an_answer_stands_alone_on_standard_output(sample_kb: Path) -> None:
+    done = run("How does HyDE work?", "--kb", str(sample_kb))
+    assert done.returncode == 0, done.stderr
+    assert "hypothetical" in done.stdout.lower()
+    assert "[1]" in done.stdout
+    assert "Path" not in done.stdout
+    assert "hyde.md" in done.stderr
+    assert "retrieve(4) → score(correct, " in done.stderr
+    assert "No model is configured" in done.stderr
+
+
+def test_json_holds_every_promised_key(sample_kb: Path) -> None:
+    done = run("什么是 HyDE？", "--kb", str(sample_kb), "--json")
+    answer = json.loads(done.stdout)
+    assert list(answer) == [
+        "question",
+        "answer",
+        "answered",
+        "graph",
+        "verdict",
+        "overall_score",
+        "thresholds",
+        "documents",
+        "sources",
+        "grounded",
+        "grounding_reason",
+        "search_query",
+        "path",
+        "path_text",
+        "usage",
+        "timings",
+        "models",
+        "warnings",
+    ]
+    assert answer["question"] == "什么是 HyDE？"
+    assert answer["answered"] is True
+    assert answer["thresholds"] == {"upper": 0.7, "lower": 0.3, "aggregate": "max", "source": "default"}
+    assert answer["sources"][0]["source"].endswith("hyde.md")
+    assert answer["usage"]["llm_calls"] == 0
+    assert len(answer["documents"]) == 4
+    assert set(answer["documents"][0]) == {
+        "id",
+        "origin",
+        "source",
+        "title",
+        "text",
+        "score",
+        "reason",
+        "kept",
+    }
+
+
+@pytest.mark.parametrize("arguments", [("-",), ()])
+def test_a_question_comes_from_standard_input(
+    arguments: tuple[str, ...], sample_kb: Path, openai_server: Callable[..., OpenAIServer]
+) -> None:
+    server = openai_server(graded("Reciprocal rank fusion [1]."))
+    done = run(
+        *arguments,
+        "--json",
+        stdin="\ufeffWhat is RRF?\n",
+        CRAG_KB=str(sample_kb),
+        OPENAI_BASE_URL=server.url,
+        OPENAI_API_KEY="sk-planted",
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["question"] == "What is RRF?"
+    assert answer["usage"]["llm_calls"] == 5
+    assert "sk-planted" not in done.stdout + done.stderr
+
+
+def test_the_stream_adds_up_to_the_answer(
+    sample_kb: Path, openai_server: Callable[..., OpenAIServer]
+) -> None:
+    text = "Reciprocal rank fusion adds one over sixty plus the rank [1]. It needs no scores [9]. " * 4
+    server = openai_server(graded(text))
+    options = ("What is RRF?", "--kb", str(sample_kb))
+    streamed = run(*options, "--stream", OPENAI_BASE_URL=server.url)
+    told = json.loads(run(*options, "--json", OPENAI_BASE_URL=server.url).stdout)
+    assert streamed.stdout == told["answer"] + "\n"
+    assert "[9]" not in streamed.stdout
+
+
+def test_a_refusal_is_an_answer_with_status_zero(sample_kb: Path) -> None:
+    done = run("Who won the 1987 regatta in Trieste?", "--kb", str(sample_kb), "--no-web")
+    assert done.returncode == 0
+    assert "not found" in done.stdout
+    assert "web_search(off)" in done.stderr
+
+
+def test_a_snapshot_answers_what_the_documents_lack(sample_kb: Path) -> None:
+    done = run(
+        "What is GraphRAG?", "--kb", str(sample_kb), "--web-snapshot", str(ROOT / "data/web.jsonl"), "--json"
+    )
+    answer = json.loads(done.stdout)
+    assert answer["verdict"] in ("incorrect", "ambiguous")
+    assert any(
+        source["origin"] == "web" and "example.org" in source["source"] for source in answer["sources"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "said"),
+    [
+        ((), {}, "no question"),
+        (("   ",), {}, "no question"),
+        (("q", "--upper", "nan"), {}, "CRAG_UPPER"),
+        (("q", "--upper", "0.2"), {}, "CRAG_LOWER (0.3) must be below CRAG_UPPER (0.2)"),
+        (("q", "--graph", "nope"), {}, "no graph named 'nope'"),
+        (("q", "-k", "0"), {}, "CRAG_K"),
+        (("q", "--web", "tavily"), {}, "TAVILY_API_KEY"),
+        (("q",), {"CRAG_LOWER": "-1"}, "CRAG_LOWER"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_two(
+    arguments: tuple[str, ...], environment: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    done = run(*arguments, cwd=tmp_path, **environment)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_missing_knowledge_base_is_one_line_and_status_one(tmp_path: Path) -> None:
+    done = run("q", "--kb", str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert str(tmp_path / "nowhere") in last
+    assert "python -m crag.ingest" in last
+    assert not (tmp_path / "nowhere").exists()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failing_model_is_one_line_with_what_was_found(
+    sample_kb: Path, openai_server: Callable[..., OpenAIServer]
+) -> None:
+    def reply(messages: list[dict[str, Any]]) -> "str | Reply":
+        return "0.9" if "(0 to 1)" in messages[-1]["content"] else Reply("bad key sk-planted", status=401)
+
+    server = openai_server(reply)
+    done = run(
+        "How does HyDE work?", "--kb", str(sample_kb), OPENAI_BASE_URL=server.url, OPENAI_API_KEY="sk-planted"
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "hyde.md" in done.stderr or "HyDE" in done.stderr
+    assert "OPENAI_API_KEY" in done.stderr.strip().splitlines()[-1]
+    assert "sk-planted" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_output_survives_a_terminal_without_the_characters(
+    sample_kb: Path, openai_server: Callable[..., OpenAIServer]
+) -> None:
+    server = openai_server(graded("Yes ✅ 😊 H₂O [1]."))
+    done = subprocess.run(
+        [sys.executable, "-m", "crag.run", "How does HyDE work?", "--kb", str(sample_kb)],
+        env=os.environ | {"PYTHONIOENCODING": "gbk", "OPENAI_BASE_URL": server.url},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 0
+    assert done.stdout.decode("gbk").startswith("Yes ? ? H?O")
+
+
+def test_a_thread_is_kept_across_processes(sample_kb: Path, tmp_path: Path) -> None:
+    threads = tmp_path / "deep" / "threads.sqlite"
+    for question in ("How does HyDE work?", "What is RRF?"):
+        done = run(question, "--kb", str(sample_kb), "--thread", "t1", "--json", CRAG_THREADS=str(threads))
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["question"] == question
+        assert len(answer["documents"]) == 4
+        assert answer["path"].count("retrieve") == 1
+    assert threads.exists()
