@@ -37,7 +37,7 @@ def ingest_command(settings: Settings, paths: str = "PATH") -> str:
 class Connection:
     """One client for one place, shared by all who use it in this process.
 
-    Chroma keeps a folder's index in memory and does not notice what other processes write, so whoever
+    Chroma keeps a folder's index in memory and does not notice what other processes write. Whoever
     notices a change calls `renew`, and everybody asks for the collection again when `generation` moved.
     Hold `lock` while using the client: `renew` closes it.
     """
@@ -46,25 +46,41 @@ class Connection:
         self._settings = settings
         self.lock = threading.RLock()
         self.generation = 0
-        self.client = _client(settings, create=create)
-        self._inode = _inode(settings)
+        self._open(create=create)
 
-    def renew(self) -> None:
+    def _open(self, *, create: bool) -> None:
+        self.client = _client(self._settings, create=create)
+        self._inode = _inode(self._settings)
+        self._seen: dict[str, str] = {}
+        self._fresh = True
+
+    def renew(self, *, create: bool = False) -> None:
         """Open the folder again, to see what another process wrote."""
         with self.lock:
             self.client.close()
-            self.client = _client(self._settings, create=False)
-            self._inode = _inode(self._settings)
+            self._open(create=create)
             self.generation += 1
 
     def check(self, *, create: bool) -> None:
         """Notice that the folder was deleted or replaced since it was opened."""
         with self.lock:
             if _inode(self._settings) != self._inode:
-                self.client.close()
-                self.client = _client(self._settings, create=create)
-                self._inode = _inode(self._settings)
-                self.generation += 1
+                self.renew(create=create)
+
+    def changed(self, collection: str, marker: str) -> None:
+        """Take note of what a collection says about its state; a folder not seen in that state is renewed."""
+        with self.lock:
+            stale = self._seen.get(collection) != marker and not (
+                self._fresh and collection not in self._seen
+            )
+            if stale and self._settings.chroma_url is None:
+                self.renew()
+            self._seen[collection] = marker
+            self._fresh = False
+
+    def written(self) -> None:
+        """Take note that this process is about to write: what is in memory is no longer as opened."""
+        self._fresh = False
 
 
 _connections: dict[str, Connection] = {}

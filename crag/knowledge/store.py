@@ -82,7 +82,7 @@ class KnowledgeBase:
         self._connection = connect(settings, create=False)
         self._generation = self._connection.generation
         self._collection = self._open()
-        self._seen = self._changed()
+        self.marker()
         metadata = self._collection.metadata or {}
         if metadata.get(MODEL) != model_id(embeddings) or metadata.get(INDEX) != INDEX_VERSION:
             with translated(settings):
@@ -105,20 +105,14 @@ class KnowledgeBase:
                 self._generation = self._connection.generation
             yield self._collection
 
-    def _changed(self) -> str:
-        with self._using() as collection:
-            current = self._connection.client.get_collection(collection.name, embedding_function=None)
-            return f"{(current.metadata or {}).get(CHANGED)}/{current.count()}"
-
     def marker(self) -> str:
         """Changes whenever the content did. A folder that another process changed is opened again."""
         self._connection.check(create=False)
-        marker = self._changed()
-        if marker != self._seen:
-            if not self.settings.chroma_url:
-                self._connection.renew()
-            self._seen = self._changed()
-        return self._seen
+        with self._using() as collection:
+            current = self._connection.client.get_collection(collection.name, embedding_function=None)
+            marker = f"{(current.metadata or {}).get(CHANGED)}/{current.count()}"
+            self._connection.changed(collection.name, marker)
+        return marker
 
     def count(self) -> int:
         """Number of passages."""

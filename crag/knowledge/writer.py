@@ -110,6 +110,7 @@ class Writer:
         with self._connection.lock, translated(settings):
             if not settings.chroma_url:
                 self._connection.renew()  # writing with an index older than the folder's loses vectors
+            self._connection.written()
             client = self._connection.client
             self._passages = client.get_or_create_collection(
                 settings.collection, configuration=_COSINE, embedding_function=None, metadata=about
