@@ -61,6 +61,10 @@ _LABEL = re.compile(
     rf"{_VALUE}(?!\s*[:=]\s*\S)",
     re.IGNORECASE,
 )
+_SENTENCE_BEGIN = re.compile(
+    r"(?:^|[\n.,;!?。、:*-])\s*(?:(?:the|my|final|overall|relevance|document|total|最终|综合|总)\s*)*$",
+    re.IGNORECASE,
+)
 _ENDED = re.compile(r"\s*(?:分|$|[\n.,;!)(。、]|[-–—]\s)")
 _NOT_ALONE = re.compile(
     r"\s*(?:[-–—~～至到]|to\b|or\b|and\b|或|和)\s*\.?[0-9]|\s*分?(?:以下|以上)|\s*or\s+(?:more|less|above|below|higher|lower)",
@@ -135,12 +139,29 @@ def _fraction(number: str) -> Fraction:
 
 
 def _labelled(text: str) -> list[Fraction | None]:
-    """Every value that stands behind a word such as "score" or "评分"; a range counts as unreadable."""
-    return [
-        None if _NOT_ALONE.match(text, match.end()) else _value(match)
-        for match in _LABEL.finditer(text)
-        if match["b"] or match["pct"] or not match["a"].isdigit() or _ENDED.match(text, match.end())
-    ]
+    """The values that stand behind a word such as "score" or "评分"; a range counts as unreadable.
+
+    "Score: 0.1" at the beginning of a sentence is a verdict whatever stands around it. "The F1 score was
+    0.9" may be about something else: such values count only if no other number contradicts them.
+    """
+    stated: list[Fraction | None] = []
+    mentioned: list[Fraction | None] = []
+    for match in _LABEL.finditer(text):
+        if _is_whole(match) and not _ENDED.match(text, match.end()):
+            continue
+        value = None if _NOT_ALONE.match(text, match.end()) else _value(match)
+        named = re.search("[:=]", text[match.start() : match.start("a")])
+        begins = _SENTENCE_BEGIN.search(text[max(match.start() - 60, 0) : match.start()])
+        (stated if named and begins else mentioned).append(value)
+    if stated or not mentioned:
+        return stated
+    others = {_value(match) for match in _EXPRESSION.finditer(text) if not _is_whole(match)}
+    return mentioned if others <= set(mentioned) else [None]
+
+
+def _is_whole(match: re.Match[str]) -> bool:
+    """Whether an expression is a bare whole number, which is more often a count than a score."""
+    return match["a"].isdigit() and not match["b"] and not match["pct"]
 
 
 def _alone(text: str) -> list[Fraction | None]:
@@ -159,7 +180,7 @@ def _alone(text: str) -> list[Fraction | None]:
     first, last = matches[0], matches[-1]
     before, after = text[: first.start()].strip(), text[last.end() :]
     rest = after.strip(" \t\r\n.。,;!:)(分-–—")
-    whole_number = first["a"].isdigit() and not first["b"]
+    whole_number = _is_whole(first)
     if not before.strip("(:=-–—"):
         listed = whole_number and re.match(r"[.):、]\s*\S", after)
         heads = not rest or (

@@ -72,6 +72,7 @@ def test_the_budget_holds_whatever_the_documents(texts: list[str], budget: int) 
     documents = [doc(text, str(n)) for n, text in enumerate(texts)]
     kept, cut = pack(documents, budget)
     assert sum(count_tokens(d.page_content) + AROUND for d in kept) <= budget
+    assert pack(kept, budget) == (kept, [])
     by_id = {d.id: d for d in documents}
     assert all(by_id[d.id].page_content.startswith(d.page_content) for d in kept)
     whole = {d.id for d in kept if d.page_content == by_id[d.id].page_content}
