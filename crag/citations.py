@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from crag.reading import FULLWIDTH
+from crag.numerals import FULLWIDTH
 from crag.thinking import ThoughtFilter
 
 REFUSAL = "NOT_IN_SOURCES"

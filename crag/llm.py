@@ -5,16 +5,17 @@ Vendors' errors become ModelError here, every call is metered, and thoughts neve
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.messages import BaseMessage
 
 from crag.errors import ModelError
+from crag.llm_client import Client, close, openai_client
 from crag.llm_errors import host_of, model_error
 from crag.loops import PerLoop
 from crag.metering import meter
-from crag.servers import NO_KEY, OPENAI_URL, is_loopback
+from crag.servers import OPENAI_URL
 from crag.settings import Endpoint, Role, Settings
 from crag.thinking import THINK_TAG, strip_thinking
 
@@ -30,16 +31,6 @@ _refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
 """Optional parameters that a server's model does not take, by host and model."""
 
 
-class _Client(NamedTuple):
-    model: "BaseChatModel"
-    close: Callable[[], Awaitable[None]] | None = None
-
-
-async def _close(client: _Client) -> None:
-    if client.close:
-        await client.close()
-
-
 def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bool = False) -> "ChatModel":
     """The model behind an endpoint, for a role. Nothing is imported or connected before the first call.
 
@@ -47,7 +38,7 @@ def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bo
     """
     base_url = endpoint.base_url or OPENAI_URL
     return ChatModel(
-        lambda: _client(endpoint, base_url, settings, stream=stream),
+        lambda: openai_client(endpoint, base_url, settings, stream=stream),
         name=endpoint.model,
         host=host_of(base_url),
         role=role,
@@ -67,7 +58,7 @@ class ChatModel:
 
     def __init__(
         self,
-        build: Callable[[], _Client],
+        build: Callable[[], Client],
         *,
         name: str,
         host: str,
@@ -78,7 +69,7 @@ class ChatModel:
         secrets: Iterable[str] = (),
     ) -> None:
         self.name = name
-        self._clients = PerLoop(build, _close)
+        self._clients = PerLoop(build, close)
         self._host = host
         self._role: Role = role
         self._settings = settings
@@ -93,7 +84,7 @@ class ChatModel:
         """A ChatModel around any LangChain chat model, called with the settings it was made with."""
         name = getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__
         return cls(
-            lambda: _Client(model),
+            lambda: Client(model),
             name=str(name),
             host=type(model).__name__,
             role=role,
@@ -180,31 +171,6 @@ class ChatModel:
             timeout=self._settings.timeout,
             secrets=self._secrets,
         )
-
-
-def _client(endpoint: Endpoint, base_url: str, settings: Settings, *, stream: bool) -> _Client:
-    import openai
-    from langchain_openai import ChatOpenAI
-    from pydantic import SecretStr
-
-    # A system proxy cannot reach this machine's own servers.
-    environment = not is_loopback(base_url)
-    # Own clients: the library shares its own among all loops of a process, where they fail on the second.
-    http = openai.DefaultAsyncHttpxClient(trust_env=environment, timeout=settings.timeout)
-    model = ChatOpenAI(
-        model=endpoint.model,
-        base_url=base_url,
-        api_key=endpoint.api_key or SecretStr(NO_KEY),
-        timeout=settings.timeout,
-        max_retries=settings.retries,
-        stream_usage=True,
-        disable_streaming=not stream,
-        use_responses_api=False,
-        openai_proxy="",
-        http_async_client=http,
-        http_client=openai.DefaultHttpxClient(trust_env=environment, timeout=settings.timeout),
-    )
-    return _Client(model, http.aclose)
 
 
 def _refused_parameter(error: Exception) -> str | None:

@@ -1,0 +1,148 @@
+"""Numbers in what models write: percentages, fractions, Chinese decimals, and which one is the verdict."""
+
+import re
+import unicodedata
+from fractions import Fraction
+
+FULLWIDTH: dict[int, int | str] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    0x3000: " ",
+    0xFF0C: ", ",
+    0xFE6A: "%",
+    0x2212: "-",
+}
+_HAN_DIGITS = str.maketrans("零〇一二三四五六七八九", "00123456789")
+_HAN_DECIMAL = re.compile(
+    r"(?<![^\s：:，,。(（\[【\"'*`为是得分])([零〇一])点([零〇一二三四五六七八九]{1,6})(?=$|分|[\s。，,.;；!！)）\]】\"'*`])"
+)
+_PERCENT_OF = re.compile(r"百分之\s*([0-9]+(?:\.[0-9]+)?)")
+# Full marks and the marks given, in either order, and what makes a fraction of them.
+_FULL_MARKS = (
+    (
+        re.compile(
+            r"满分[为是]?\s*([0-9]{1,4})(?![0-9])\s*分?[\s,;.()。]*我?[得打给评]?分?[:\s为]*([0-9.]{1,8})\s*分?"
+        ),
+        r" \2/\1 ",
+    ),
+    (
+        re.compile(
+            r"(?<![0-9.])([0-9.]{1,8})\s*分[\s,;(]*[总满]分[为是]?[:\s]*([0-9]{1,4})(?![0-9])\s*分?\)?"
+        ),
+        r" \1/\2 ",
+    ),
+)
+
+_DIGITS = r"(?:[0-9]{1,30}(?:\.[0-9]{1,30}|,(?![0-9]{3}(?![0-9]))[0-9]{1,30})?|0,[0-9]{1,30}|\.[0-9]{1,30})"
+_NUMBER = rf"[+-]?{_DIGITS}(?:[eE][+-]?[0-9]{{1,3}})?"
+_VALUE = (
+    rf"(?<![A-Za-z0-9_./<>≤≥≠$¥€£])(?<![0-9],)(?P<a>{_NUMBER})"
+    rf"(?:\s*(?P<pct>%|percent\b|per\s+cent\b)|\s*(?:/|\(?out\s+of)\s*(?P<b>{_NUMBER})\)?)?"
+    r"(?![A-Za-z0-9_%/]|[.,][0-9]|\s*%)"
+)
+EXPRESSION = re.compile(_VALUE)
+_SCALE = re.compile(r"(?<![\w.,/-])0(?:\.0)?\s*(?:[-–—~～至到]|to|and)\s*1(?:\.0)?(?![\w%/]|[.,][0-9])")
+_LABEL = re.compile(
+    r"(?:\b(?:relevance|score[sd]?|rating|rated?|grade|I(?:['’](?:d|ll)|\s+would|\s+will)?\s+(?:give|assign|say|score))\b"
+    r"|评分|得分|分数|打分|评为|相关性|相关度|关联度|我给|给出)"
+    r"(?:\s|[:=*\-–—(),]|\b(?:is|was|of|as|at|an?|the|it|be|this(?:\s+(?:document|passage))?|about|around"
+    r"|approximately|relevance|score|rating)\b|为|是|约|大约|的|给|出|评分|得分|分数|度){0,16}?"
+    rf"{_VALUE}(?!\s*[:=]\s*\S)",
+    re.IGNORECASE,
+)
+_SENTENCE_BEGIN = re.compile(
+    r"(?:^|[\n.,;!?。、:*-])\s*(?:(?:the|my|final|overall|relevance|document|total|最终|综合|总)\s*)*$",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(r"\s*(?:分|$|[\n.,;!)(。、]|[-–—]\s)")
+_NOT_ALONE = re.compile(
+    r"\s*(?:[-–—~～至到]|to\b|or\b|and\b|或|和)\s*\.?[0-9]|\s*分?(?:以下|以上)|\s*or\s+(?:more|less|above|below|higher|lower)",
+    re.IGNORECASE,
+)
+_OTHER_NUMBER = re.compile(
+    r"\b(?:confiden|certain|sure\b|probab|threshold|below|above|under|over|than|least|most)|置信|把握|概率|阈值|低于|高于|不到|超过|至少|至多|小于|大于",
+    re.IGNORECASE,
+)
+
+
+def is_odd_digit(char: str) -> bool:
+    """Digits of other scripts, superscripts and circled numbers: not worth guessing what they do here."""
+    return char > "\x7f" and char != "〇" and unicodedata.category(char) in {"Nd", "No", "Nl"}
+
+
+def plain(text: str) -> str:
+    """Without Markdown and brackets around values, Chinese decimals and full marks in digits."""
+    text = _HAN_DECIMAL.sub(lambda m: f"{m[1]}.{m[2]}".translate(_HAN_DIGITS), text)
+    text = re.sub(r"\\boxed\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"^\s*```[a-zA-Z]*$", " ", text, flags=re.MULTILINE)
+    text = re.sub(r"[*`\"'{}\[\]“”‘’「」【】#]", " ", text)
+    text = _PERCENT_OF.sub(r"\1%", text)
+    for full_marks, fraction in _FULL_MARKS:
+        text = full_marks.sub(fraction, text)
+    return _SCALE.sub(" ", text).strip()
+
+
+def value_of(match: re.Match[str]) -> Fraction | None:
+    """The exact value of an expression, None for a division by nothing."""
+    value = _fraction(match["a"])
+    if match["b"]:
+        whole = _fraction(match["b"])
+        return value / whole if whole > 0 else None
+    return value / 100 if match["pct"] else value
+
+
+def _fraction(number: str) -> Fraction:
+    return Fraction(number.replace(",", "."))
+
+
+def labelled(text: str) -> list[Fraction | None]:
+    """The values that stand behind a word such as "score" or "评分"; a range counts as unreadable.
+
+    "Score: 0.1" at the beginning of a sentence is a verdict whatever stands around it. "The F1 score was
+    0.9" may be about something else: such values count only if no other number contradicts them.
+    """
+    stated: list[Fraction | None] = []
+    mentioned: list[Fraction | None] = []
+    for match in _LABEL.finditer(text):
+        if _is_whole(match) and not _ENDED.match(text, match.end()):
+            continue
+        value = None if _NOT_ALONE.match(text, match.end()) else value_of(match)
+        named = re.search("[:=]", text[match.start() : match.start("a")])
+        begins = _SENTENCE_BEGIN.search(text[max(match.start() - 60, 0) : match.start()])
+        (stated if named and begins else mentioned).append(value)
+    if stated or not mentioned:
+        return stated
+    others = {value_of(match) for match in EXPRESSION.finditer(text) if not _is_whole(match)}
+    return mentioned if others <= set(mentioned) else [None]
+
+
+def _is_whole(match: re.Match[str]) -> bool:
+    """Whether an expression is a bare whole number, which is more often a count than a score."""
+    return match["a"].isdigit() and not match["b"] and not match["pct"]
+
+
+def alone(text: str) -> list[Fraction | None]:
+    """The value of a reply that holds one number, standing where a verdict stands.
+
+    That is: the whole reply, its head, its end or brackets. A whole number or a percentage counts only as
+    the whole reply or its head: "document 1 is irrelevant" and "100% irrelevant" are no scores.
+    """
+    matches = list(EXPRESSION.finditer(text))
+    spelled = sum(len(re.findall("[0-9]", match.group())) for match in matches)
+    if not matches or spelled != len(re.findall("[0-9]", text)):
+        return []
+    values = {value_of(match) for match in matches}
+    if len(values) > 1 or _NOT_ALONE.match(text, matches[0].end()):
+        return []
+    first, last = matches[0], matches[-1]
+    before, after = text[: first.start()].strip(), text[last.end() :]
+    rest = after.strip(" \t\r\n.。,;!:)(分-–—")
+    whole_number = _is_whole(first)
+    if not before.strip("(:=-–—"):
+        listed = whole_number and re.match(r"[.):、]\s*\S", after)
+        heads = not rest or (
+            not listed and re.match(r"\s*分?\s*(?:[\n,;(]|[-–—]\s|[.。](?:\s|$)|:\s)", after)
+        )
+        return list(values) if heads else []
+    if whole_number or first["pct"] or first["b"] or _OTHER_NUMBER.search(text):
+        return []
+    bracketed = before.endswith("(") and after.lstrip().startswith(")")
+    return list(values) if not rest or bracketed else []
