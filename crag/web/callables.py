@@ -1,0 +1,90 @@
+"""A search of the caller's own, as a `WebSearch`."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.documents import Document
+
+from crag.errors import SettingsError, WebSearchError
+from crag.interfaces import WebSearch
+from crag.llm_errors import redact
+from crag.metering import meter
+from crag.web.results import distinct, first_text, shortened, tidy, web_address, web_document
+
+
+def from_callable(search: Callable[..., Any]) -> WebSearch:
+    """A WebSearch from a sync or async callable (query, limit) or (query).
+
+    It returns documents, dicts (`title`, `url`, `content`), strings, or a list of these; None is nothing
+    found. Whatever it raises becomes a WebSearchError. Raises SettingsError for what cannot be called.
+    """
+    if not callable(search):
+        raise SettingsError("web_search must be a callable (query, limit) → documents, dicts or strings")
+    takes_limit = _takes_limit(search)
+
+    async def find(query: str, limit: int) -> list[Document]:
+        meter().web_calls += 1
+        try:
+            # Calling an async function in a thread only makes its coroutine; a sync one may block there.
+            found = await asyncio.to_thread(search, *((query, limit) if takes_limit else (query,)))
+            if inspect.isawaitable(found):
+                found = await found
+        except WebSearchError:
+            raise
+        except Exception as error:
+            told = redact(str(error), [])[:160]
+            raise WebSearchError(
+                f"the web search you brought failed: {type(error).__name__}: {told}"
+            ) from error
+        return shortened(distinct(_documents(found))[:limit])
+
+    return find
+
+
+def _takes_limit(search: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(search).bind("query", 1)
+    except TypeError:
+        return False
+    except ValueError:  # some builtins have no signature to ask
+        return True
+    return True
+
+
+def _documents(found: Any) -> list[Document]:
+    if isinstance(found, dict) and isinstance(found.get("results"), list):
+        found = found["results"]
+    items = found if isinstance(found, (list, tuple)) else [] if found is None else [found]
+    return [document for item in items if (document := _document(item)) is not None]
+
+
+def _document(item: Any) -> Document | None:
+    more: dict[str, Any] = {}
+    match item:
+        case str():
+            title, url, text = None, None, tidy(item)
+        case dict():
+            url = item.get("url") or item.get("href") or item.get("link")
+            title, text = item.get("title"), first_text(item, "content", "text", "snippet")
+        case Document():
+            more = item.metadata
+            title, url, text = more.get("title"), more.get("source"), tidy(item.page_content)
+        case _:
+            raise WebSearchError(
+                f"the web search you brought returned {type(item).__name__}, not documents, dicts or strings"
+            )
+    source = _source(url)
+    if source is None or not text:
+        return None
+    document = web_document(title, source, text)
+    return document.model_copy(update={"metadata": {**more, **document.metadata}})
+
+
+def _source(url: Any) -> str | None:
+    """The address; what has no scheme is the caller's own name for a place, another scheme is refused."""
+    named = "".join(tidy(url).split())
+    if not named:
+        return "web"
+    return web_address(named) or (named if ":" not in named else None)

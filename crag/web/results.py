@@ -1,0 +1,105 @@
+"""What search services return, as documents: tidied, without duplicates and of a sane size."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urldefrag, urlsplit
+
+from langchain_core.documents import Document
+
+from crag.metering import meter
+
+LONGEST_PAGE = 20_000
+"""Characters kept of one result: some 5,000 tokens, of which refinement keeps a few sentences."""
+
+# Control characters could drive the terminal that shows a result.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
+_BLANKS = re.compile(r"[^\S\n]+")
+_GAP = re.compile(r"\s*\n\s*\n\s*")
+
+
+def tidy(text: object) -> str:
+    """The text with single blanks and at most one empty line between paragraphs; "" for what is no text."""
+    if not isinstance(text, str):
+        return ""
+    # JSON can smuggle in half characters, which nothing can print or hash.
+    whole = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    blanks = _BLANKS.sub(" ", _CONTROL.sub("", whole))
+    return _GAP.sub("\n\n", blanks).strip()
+
+
+def web_address(url: object) -> str | None:
+    """The URL on one line if it is an http or https one with a host."""
+    address = "".join(tidy(url).split())
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    return address if parts.scheme.lower() in {"http", "https"} and parts.hostname else None
+
+
+def first_text(record: dict[str, Any], *names: str) -> str:
+    """The first of the named fields that holds text."""
+    return next((text for name in names if (text := tidy(record.get(name)))), "")
+
+
+def web_document(title: object, source: str, text: str) -> Document:
+    """A document of origin "web"; its id is a hash of where it was found and what it says.
+
+    `text` is tidy already; a missing title becomes the host.
+    """
+    shown = " ".join(tidy(title).split()) or urlsplit(source).hostname or source
+    key = hashlib.sha256(f"{source}\n{text}".encode()).hexdigest()[:32]
+    return Document(id=key, page_content=text, metadata={"title": shown, "source": source, "origin": "web"})
+
+
+def web_documents(records: Iterable[Any], limit: int, *, service: str) -> list[Document]:
+    """At most `limit` documents of a service's records (`title`, `url` or `href`, `content` or `body`).
+
+    Records without text or without a web address are left out; if that leaves none, a warning says so.
+    """
+    documents, unusable = [], 0
+    for record in records:
+        known = record if isinstance(record, dict) else {}
+        url = web_address(known.get("url") or known.get("href"))
+        text = first_text(known, "content", "body")
+        if url and text:
+            documents.append(web_document(known.get("title"), url, text))
+        else:
+            unusable += 1
+    if unusable and not documents:
+        meter().warn(f"{service} returned {unusable} result(s), none with both text and a web address")
+    return shortened(distinct(documents)[:limit])
+
+
+def distinct(documents: Iterable[Document]) -> list[Document]:
+    """The documents without those whose page or text came before.
+
+    A source that is no web address may name a whole collection, so it does not make two texts one page.
+    """
+    seen: set[str] = set()
+    kept = []
+    for document in documents:
+        marks = {document.page_content}
+        if address := web_address(document.metadata["source"]):
+            marks.add(urldefrag(address).url.rstrip("/"))
+        if not marks & seen:
+            kept.append(document)
+        seen |= marks
+    return kept
+
+
+def shortened(documents: list[Document]) -> list[Document]:
+    """The documents, each cut to LONGEST_PAGE characters with a warning."""
+    return [_shortened(document) for document in documents]
+
+
+def _shortened(document: Document) -> Document:
+    length = len(document.page_content)
+    if length <= LONGEST_PAGE:
+        return document
+    meter().warn(
+        f"{document.metadata['source']}: only the first {LONGEST_PAGE:,} of {length:,} characters are used"
+    )
+    return document.model_copy(update={"page_content": document.page_content[:LONGEST_PAGE].rstrip()})
