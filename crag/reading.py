@@ -12,7 +12,7 @@ from typing import Any
 from crag.numerals import EXPRESSION, FULLWIDTH, alone, is_odd_digit, labelled, plain, value_of
 from crag.thinking import THINK_TAG, strip_thinking
 
-__all__ = ["SENTENCE_END", "read_score", "strip_thinking"]
+__all__ = ["FULLWIDTH", "SENTENCE_END", "read_score", "strip_thinking"]
 
 SENTENCE_END = re.compile(r"[\n\r]+|(?<=[。！？])|(?<=[.!?])\s")
 """Where the sentences of a short text end, roughly; what is stored and quoted is cut by `crag.strips`."""
