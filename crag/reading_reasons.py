@@ -1,0 +1,120 @@
+"""Judgements that models write in words: a reason, then a score or at least whether a text is relevant."""
+
+import re
+from typing import NamedTuple
+
+from crag.reading import FULLWIDTH, read_score, strip_thinking
+
+LONGEST_REASON = 300
+"""Characters of a reason that are kept."""
+
+RELEVANT, UNCLEAR, IRRELEVANT = 0.8, 0.4, 0.2
+"""What words are worth where no number stands beside them."""
+
+_LONGEST = 10_000
+_KINDS = {
+    "reason": r"reason(?:ing)?|explanation|rationale|justification|理由|原因|说明|分析",
+    "relevance": r"relevan(?:ce|cy|t)|verdict|judge?ment|相关性|相关度|相关程度|是否相关|判断|结论",
+    "score": r"(?:(?:final|overall|relevance|relevancy)\s+)?(?:score|rating)"
+    r"|(?:相关性?|相关度|最终)?(?:评分|得分|分数|打分)",
+}
+_LABEL = re.compile(
+    r"(?:^|(?<=[^\w]))(?:"
+    + "|".join(f"(?P<{kind}>{words})" for kind, words in _KINDS.items())
+    # In JSON and Markdown, marks stand between a label and its colon.
+    + r")[\"'*_`\s]{0,4}[:=]\s*",
+    re.IGNORECASE,
+)
+_EDGES = " \t\r\n\"'`*_,;{}[]#|-"
+_NEXT_NUMBER = re.compile(r"(?:^|\s)\(?[0-9]{1,2}[.)、]\s*$")
+
+_GAP = r"(?:(?!\bbut\b)[^.;,\n]){0,30}?"
+_NEGATIVE = re.compile(
+    r"\birrelevan\w*|\b(?:un|non-?)(?:relevant|related)\b"
+    rf"|(?:\b(?:not(?!\s+(?:only|just|merely))|no|never|neither|nor|hardly|barely|scarcely|without)|n['’]t)\b{_GAP}\b(?:relevan\w+|related)\b"
+    r"|无关|(?:不|无|没有?|未|非)[^。,;\n不无没]{0,4}?(?:相关|关联|关系|有关)",
+    re.IGNORECASE,
+)
+_PARTIAL = re.compile(
+    r"\b(?:partial\w*|partly|somewhat|marginal\w*|slight\w*|moderate\w*|tangential\w*|loosely|weakly|indirect\w*"
+    r"|possibly|perhaps|maybe|might|unclear|unsure|uncertain|ambiguous)\b"
+    r"|部分|有些|有点|略|稍|一定程度|可能|不确定|不清楚|难以|间接|弱相关",
+    re.IGNORECASE,
+)
+_POSITIVE = re.compile(r"\brelevant\b|(?<!是否)相关(?!性|度|程度)", re.IGNORECASE)
+_NEAR = re.compile(r"\brelated\b|有关", re.IGNORECASE)
+_YES = re.compile(r"\s*(?:yes|true|high|是|高)\b", re.IGNORECASE)
+_NO = re.compile(r"\s*(?:no|none|false|low|否|低|无)\b", re.IGNORECASE)
+
+
+class Judgement(NamedTuple):
+    """A score in [0, 1], the reason for it, and whether the score stands for words that leave it open."""
+
+    score: float
+    reason: str | None
+    ambiguous: bool
+
+
+def read_judgement(reply: str) -> Judgement | None:
+    """What a reply says of one text, or None when it says nothing.
+
+    An explicit number is the score. Without one, relevant is worth RELEVANT, irrelevant IRRELEVANT, and all
+    else UNCLEAR, which is marked ambiguous (the reading rules of langchainrust's CorrectiveRAG).
+    """
+    text = strip_thinking(reply)[:_LONGEST].translate(FULLWIDTH).strip()
+    if not re.search(r"\w", text):
+        return None
+    parts = _parts(text)
+    said = parts.get("relevance", "" if "reason" in parts else text)
+    reason = _reason(parts.get("reason") or parts.get("") or ("" if parts.keys() - {""} else text))
+    score = _number(text, parts)
+    if score is not None:
+        return Judgement(score, reason, ambiguous=False)
+    worth = _worth(said or text, labelled="relevance" in parts)
+    return Judgement(worth, reason or _reason(said), ambiguous=worth == UNCLEAR)
+
+
+def _parts(text: str) -> dict[str, str]:
+    """The reply by label, "" for what stands before the first; of a label that repeats, the last."""
+    labels = list(_LABEL.finditer(text))
+    if not labels:
+        return {}
+    ends = [label.start() for label in labels[1:]] + [len(text)]
+    parts = {"": _trimmed(text[: labels[0].start()])}
+    for label, end in zip(labels, ends, strict=True):
+        part = _trimmed(text[label.end() : end])
+        if part:
+            parts[label.lastgroup or ""] = part
+    return parts
+
+
+def _trimmed(part: str) -> str:
+    """Without the marks around it and the list number of the part that follows."""
+    return _NEXT_NUMBER.sub("", part.strip(_EDGES)).strip(_EDGES)
+
+
+def _number(text: str, parts: dict[str, str]) -> float | None:
+    if "score" in parts:
+        return read_score(f"score: {parts['score']}")
+    if "relevance" in parts:
+        return read_score(parts["relevance"])
+    return read_score(text)
+
+
+def _worth(text: str, *, labelled: bool) -> float:
+    if labelled and (answer := _YES.match(text) or _NO.match(text)):
+        return RELEVANT if answer.re is _YES else IRRELEVANT
+    rest, denied = _NEGATIVE.subn(" ", text)
+    affirmed = _POSITIVE.search(rest)
+    if denied:
+        return UNCLEAR if affirmed else IRRELEVANT
+    if _PARTIAL.search(rest) or not (affirmed or _NEAR.search(rest)):
+        return UNCLEAR
+    return RELEVANT
+
+
+def _reason(text: str) -> str | None:
+    line = " ".join(text.split())
+    if not re.search(r"[^\W\d_]", line):
+        return None
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
