@@ -140,7 +140,7 @@ def _table(report: "IngestReport", *, verbose: bool) -> str:
 def _details(file: "FileReport") -> str:
     parts = [file.reason] if file.reason else []
     if file.outcome in {"added", "changed", "unchanged"}:
-        parts.append(f"{file.passages} passages")
+        parts.append(f"{file.passages} passage{'s' * (file.passages != 1)}")
     if file.outcome == "changed":
         parts.append(f"{file.new} new")
     if file.gone:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import math
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +18,10 @@ _IDS = "passages.json"
 
 
 class Match(NamedTuple):
-    """A passage that shares words with the query; `score` is above 0."""
+    """A passage that shares words with the query.
+
+    `score` in (0, 1] is the share of the BM25 score that a passage full of the query's words would reach.
+    """
 
     id: str
     score: float
@@ -28,9 +33,12 @@ class LexicalIndex:
     Lucene's variant of Robertson and Spärck Jones's formula, whose term weights are never negative.
     """
 
-    def __init__(self, ids: list[str], vocabulary: dict[str, int], model: Any) -> None:
+    def __init__(
+        self, ids: list[str], vocabulary: dict[str, int], frequencies: list[int], model: Any
+    ) -> None:
         self._ids = ids
         self._vocabulary = vocabulary
+        self._frequencies = frequencies  # passages that hold a term, by the term's number
         self._model = model
 
     @classmethod
@@ -44,16 +52,25 @@ class LexicalIndex:
         if vocabulary:
             model = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
             model.index((numbered, vocabulary), show_progress=False)
-        return cls(list(ids), vocabulary, model)
+        counted = Counter(number for numbers in numbered for number in set(numbers))
+        return cls(list(ids), vocabulary, [counted[number] for number in range(len(vocabulary))], model)
 
     def search(self, query: str, n: int) -> list[Match]:
         """At most `n` passages that share a term with `query`, best first; none without a shared term."""
-        known = [self._vocabulary[term] for term in terms(query) if term in self._vocabulary]
+        wanted = terms(query)
+        known = [self._vocabulary[term] for term in wanted if term in self._vocabulary]
         if self._model is None or not known:
             return []
         scores = self._model.get_scores(known)
+        most = sum(self._rarity(term) for term in wanted)
         best = (-scores).argsort(kind="stable")[:n]
-        return [Match(self._ids[i], float(scores[i])) for i in best if scores[i] > 0]
+        return [Match(self._ids[i], float(scores[i]) / most) for i in best if scores[i] > 0]
+
+    def _rarity(self, term: str) -> float:
+        """The highest score a term can add: its inverse document frequency."""
+        number = self._vocabulary.get(term)
+        held = 0 if number is None else self._frequencies[number]
+        return math.log(1 + (len(self._ids) - held + 0.5) / (held + 0.5))
 
     def save(self, folder: Path) -> None:
         """Write the index as a folder, whole or not at all."""
@@ -62,7 +79,7 @@ class LexicalIndex:
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
         self._model.save(fresh, show_progress=False)
-        (fresh / _IDS).write_text(json.dumps({"ids": self._ids, "vocabulary": self._vocabulary}), "utf-8")
+        (fresh / _IDS).write_text(json.dumps([self._ids, self._vocabulary, self._frequencies]), "utf-8")
         for old in folder.parent.iterdir():
             if old != fresh:
                 shutil.rmtree(old, ignore_errors=True)
@@ -73,8 +90,8 @@ class LexicalIndex:
         """Read what `save` wrote. Raises OSError or ValueError when it is not there or damaged."""
         import bm25s
 
-        named = json.loads((folder / _IDS).read_text("utf-8"))
-        return cls(named["ids"], named["vocabulary"], bm25s.BM25.load(folder))
+        ids, vocabulary, frequencies = json.loads((folder / _IDS).read_text("utf-8"))
+        return cls(ids, vocabulary, frequencies, bm25s.BM25.load(folder))
 
 
 def lexical_index(kb: KnowledgeBase) -> LexicalIndex:

@@ -124,26 +124,45 @@ class KnowledgeBase:
 
         Raises KnowledgeBaseError, also when the index has lost vectors.
         """
+        with self._using() as collection:
+            found = self._query(collection, vector, n)
+            self._check(len(found), n, collection.count())
+        return found
+
+    def nearest_of_each(
+        self, vector: Sequence[float], groups: tuple[str, Sequence[str]], n: int
+    ) -> list[Stored]:
+        """The `n` nearest passages of each group: those whose metadata has one of the values under a key."""
+        key, values = groups
+        with self._using() as collection:
+            found = [hit for value in values for hit in self._query(collection, vector, n, {key: value})]
+            self._check(len(found), n, collection.count())
+        return found
+
+    def _query(
+        self, collection: "Collection", vector: Sequence[float], n: int, where: Any = None
+    ) -> list[Stored]:
         import numpy as np
 
-        with self._using() as collection:
-            wanted = min(n, collection.count())
-            if wanted < 1:
-                return []
-            found: Any = collection.query(
-                query_embeddings=np.asarray([vector], np.float32),
-                n_results=wanted,
-                include=["documents", "metadatas", "embeddings"],
-            )
+        wanted = min(n, collection.count())
+        if wanted < 1:
+            return []
+        found: Any = collection.query(
+            query_embeddings=np.asarray([vector], np.float32),
+            n_results=wanted,
+            where=where,
+            include=["documents", "metadatas", "embeddings"],
+        )
         rows = zip(*(found[key][0] for key in ("ids", "documents", "metadatas", "embeddings")), strict=True)
-        hits = [Stored(id_, text, dict(metadata), vector) for id_, text, metadata, vector in rows]
-        if len(hits) < wanted:
+        return [Stored(id_, text, dict(metadata), vector) for id_, text, metadata, vector in rows]
+
+    def _check(self, found: int, asked: int, count: int) -> None:
+        if found < min(asked, count):
             raise KnowledgeBaseError(
                 f"the index of the knowledge base at {place(self.settings)} is incomplete "
-                f"({len(hits)} of {wanted} neighbours found); delete it and run: "
+                f"({found} of {min(asked, count)} neighbours found); delete it and run: "
                 f"{ingest_command(self.settings)}"
             )
-        return hits
 
     def passages(self, ids: list[str]) -> list[Stored]:
         """The passages with these ids, with vectors, in the order of `ids`; unknown ids are left out."""

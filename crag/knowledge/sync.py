@@ -16,11 +16,12 @@ from crag.knowledge.documents import Loaded, NoTextError, plain_metadata
 from crag.knowledge.loaders import load_bytes, read_bytes
 from crag.knowledge.report import FileReport, IngestReport
 from crag.knowledge.splitting import split
-from crag.knowledge.store import FILE, LANG, POSITION, Metadata, model_id
+from crag.knowledge.store import FILE, LANG, POSITION, STRIPS, Metadata, model_id
 from crag.knowledge.walk import Found, Walk, walk
 from crag.knowledge.writer import FileRecord, Writer, writing
 from crag.language import language_of
 from crag.settings import Settings
+from crag.strips import split_strips
 
 BATCH = 64
 """Passages embedded and stored together: what a killed run has to do again at most."""
@@ -46,10 +47,7 @@ def ingest(
     A file that cannot be read is "failed" in the report and keeps what was stored of it. Raises
     KnowledgeBaseError when nothing can be stored at all.
     """
-    if embeddings is None:
-        from crag.services import embeddings_of
-
-        embeddings = embeddings_of(settings)
+    embeddings = embeddings or settings_embeddings(settings)
     tell = progress or (lambda done, total, what: None)
     began = time.monotonic()
     report = IngestReport(kb=place(settings), embedding=model_id(embeddings))
@@ -223,17 +221,52 @@ class _Run:
             self._writer.put(batch, vectors)
 
 
+def settings_embeddings(settings: Settings) -> Embeddings:
+    """The embeddings that the settings name: those of a server, else the embedded ones."""
+    from crag.knowledge.embeddings import api_embeddings, embedded_embeddings
+
+    endpoint = settings.endpoint("embedding")
+    if endpoint is None:
+        return embedded_embeddings()
+    return api_embeddings(
+        endpoint, batch=settings.embedding_batch, timeout=settings.timeout, retries=settings.retries
+    )
+
+
 def embed_passages(embeddings: Embeddings, passages: list[Document]) -> list[list[float]]:
-    """Vectors of the passages, one for each. Raises ModelError, whatever the embeddings raise."""
+    """Vectors of the passages, one for each. Raises ModelError, whatever the embeddings raise.
+
+    Embedded embeddings also encode every strip, at no price but time; those vectors go into the metadata,
+    where retrieval, scoring and quoting find them.
+    """
+    from crag.knowledge.embeddings import EmbeddedEmbeddings
+
+    texts = [passage.page_content for passage in passages]
+    if not isinstance(embeddings, EmbeddedEmbeddings):
+        return _embed(embeddings, texts)
+    import numpy as np
+
+    from crag.embedded.vectors import encode_strips
+
+    strips = [split_strips(text) for text in texts]
+    vectors = _embed(embeddings, texts + [strip for own in strips for strip in own])
+    at = len(texts)
+    for passage, own in zip(passages, strips, strict=True):
+        passage.metadata[STRIPS] = encode_strips(np.asarray(vectors[at : at + len(own)], np.float32))
+        at += len(own)
+    return vectors[: len(texts)]
+
+
+def _embed(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     try:
-        vectors = embeddings.embed_documents([passage.page_content for passage in passages])
+        vectors = embeddings.embed_documents(texts)
     except CragError:
         raise
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0] or type(error).__name__
         raise ModelError(f"the embeddings failed: {reason}") from error
-    if len(vectors) != len(passages):
-        raise ModelError(f"the embeddings gave {len(vectors)} vectors for {len(passages)} passages")
+    if len(vectors) != len(texts):
+        raise ModelError(f"the embeddings gave {len(vectors)} vectors for {len(texts)} texts")
     return vectors
 
 
