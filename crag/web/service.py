@@ -97,7 +97,7 @@ class Service:
         """The error for a reply with a status other than 200; a BusyError for 429."""
         status = response.status_code
         try:
-            told = _told(response.json())
+            told = self._told(response.json())
         except ValueError:
             told = ""
         if status == 429:
@@ -112,22 +112,22 @@ class Service:
         found = reply.get("results") if isinstance(reply, dict) else None
         if found and isinstance(found, list):
             return found
-        if isinstance(reply, dict) and (told := _told(reply)):
+        if isinstance(reply, dict) and (told := self._told(reply)):
             raise self.error(f"an error instead of results{told}; check {self.setting} or try again")
         if isinstance(reply, dict) and "results" in reply and not found:
             return []
         raise self.error(f"the reply holds no list of results; check that {self.setting} is a search service")
 
+    def _told(self, reply: Any) -> str:
+        """What a reply says went wrong, in whichever of the usual shapes."""
+        while isinstance(reply, dict):
+            reply = next((reply[key] for key in ("error", "detail", "message") if reply.get(key)), None)
+        # Redacted before it is cut, lest half a key be left.
+        text = redact(str(reply), [self.secret]) if isinstance(reply, (str, list)) else ""
+        return f": {text if len(text) <= 160 else text[:157] + '…'}" if text else ""
+
     def _line(self, reason: str) -> str:
         return redact(f"{self.name}: {reason}", [self.secret])
-
-
-def _told(reply: Any) -> str:
-    """What a reply says went wrong, in whichever of the usual shapes."""
-    while isinstance(reply, dict):
-        reply = next((reply[key] for key in ("error", "detail", "message") if reply.get(key)), None)
-    text = " ".join(str(reply).split()) if isinstance(reply, (str, list)) else ""
-    return f": {text if len(text) <= 160 else text[:157] + '…'}" if text else ""
 
 
 def _wait(retry_after: str | None) -> float:
