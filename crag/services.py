@@ -72,11 +72,11 @@ def build_services(settings: Settings, own: Own) -> Services:
     return Services(
         retriever=own_retriever(own.retriever) if own.retriever is not None else Later(embedded.retriever),
         grader=_grader(own, grader, embedded),
-        rewriter=KeywordRewriter(helper) if helper else None,
+        rewriter=Later(lambda: KeywordRewriter(helper)) if helper else None,
         web=web,
         web_hint=WEB_HINT if web is None and settings.web == "auto" else None,
-        refiner=ModelRefiner(helper) if helper else Later(embedded.refiner),
-        generator=ModelGenerator(generator, settings.context_tokens)
+        refiner=Later(lambda: ModelRefiner(helper)) if helper else Later(embedded.refiner),
+        generator=Later(lambda: ModelGenerator(generator, settings.context_tokens))
         if generator
         else Later(embedded.generator),
         thresholds=Thresholds(upper=settings.upper, lower=settings.lower, aggregate=settings.aggregate),
@@ -104,7 +104,7 @@ def _chat(settings: Settings, own: Own, role: Role, *, stream: bool = False) -> 
 def _grader(own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader:
     if own.grader is not None:
         return own_grader(own.grader)
-    return LLMGrader(grader) if grader else Later(embedded.grader)
+    return Later(lambda: LLMGrader(grader)) if grader else Later(embedded.grader)
 
 
 def _web(settings: Settings, own: Own) -> WebSearch | None:
