@@ -2,16 +2,20 @@
 # make test        all checks, the ones CI runs
 # make setup       the environment in .venv with every extra
 # make studio      the graphs in LangGraph Studio's local server
+#
+# The sample documents have a knowledge base of their own; KB=.crag/kb asks yours.
+KB ?= .crag/sample
 PYTHON ?= python3
-PIP_QUIET = --quiet --disable-pip-version-check
+PIP_QUIET = -qq --disable-pip-version-check
 BIN = .venv/bin
 Q ?= What is corrective RAG?
 
 .PHONY: ask setup test studio constraints clean
 
 ask: .venv/.base
-	@$(BIN)/python -m crag.ingest data/kb --quiet
-	@$(BIN)/python -m crag.run "$(Q)" $(ARGS)
+	@report=$$($(BIN)/python -m crag.ingest data/kb --kb .crag/sample) || { echo "$$report" >&2; exit 1; }; \
+	  echo "$$report" | tail -n 1 >&2
+	@$(BIN)/python -m crag.run "$(Q)" --kb "$(KB)" $(ARGS)
 
 setup: .venv/.all
 
@@ -19,7 +23,7 @@ test: .venv/.all
 	@BIN=$(BIN) ./checks.sh
 
 studio: .venv/.all
-	@LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser
+	@CRAG_KB="$(KB)" LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
