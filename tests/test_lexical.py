@@ -97,3 +97,10 @@ def test_a_place_that_cannot_be_written_costs_no_answer(
     (settings.kb / "lexical").write_text("in the way", "utf-8")
     kb = KnowledgeBase(settings, ToyEmbeddings())
     assert len(lexical_index(kb).search("pump", 5)) == 1
+
+
+def test_codes_that_few_passages_hold_name_their_holders(index: LexicalIndex) -> None:
+    assert index.code_holders("What is E-4012-B?") == {"pump": 1.0}
+    assert set(index.code_holders("HT2024-0031 和 E-4012-B")) == {"pump", "contract"}
+    assert index.code_holders("error 4012 in 2024") == {}
+    assert LexicalIndex.build([str(i) for i in range(9)], ["code X-100"] * 9).code_holders("X-100") == {}

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -15,6 +16,8 @@ from crag.settings import Settings
 from crag.terms import terms
 
 _IDS = "passages.json"
+_CODE = re.compile(r"(?=.*\d)(?=.*[^\W\d]|.*\d[-_./]\d).{4,}")  # digits with letters or joined digits
+_FEW = 5
 
 
 class Match(NamedTuple):
@@ -65,6 +68,22 @@ class LexicalIndex:
         most = sum(self._rarity(term) for term in wanted)
         best = (-scores).argsort(kind="stable")[:n]
         return [Match(self._ids[i], float(scores[i]) / most) for i in best if scores[i] > 0]
+
+    def code_holders(self, query: str) -> dict[str, float]:
+        """Passages that hold codes of `query` (terms like "e-4012-b") which few others hold.
+
+        The value is the share of the query's codes that the passage holds.
+        """
+        codes = {term for term in terms(query) if _CODE.fullmatch(term)}
+        share: Counter[str] = Counter()
+        for code in codes:
+            number = self._vocabulary.get(code)
+            if number is None or self._frequencies[number] > _FEW:
+                continue
+            begin, end = self._model.scores["indptr"][number : number + 2]
+            for i in self._model.scores["indices"][begin:end]:
+                share[self._ids[i]] += 1
+        return {id_: held / len(codes) for id_, held in share.items()}
 
     def _rarity(self, term: str) -> float:
         """The highest score a term can add: its inverse document frequency."""

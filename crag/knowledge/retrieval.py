@@ -35,11 +35,14 @@ of the other. Of 53 translated pairs 95 % lie above, of the nearest other passag
 NEAR_DUPLICATE = 0.8
 """Share of common terms from which on two passages in one language say the same."""
 
+_HANDICAP = 0.9  # a little short of a par: the reader's language is worth something
+_ALIKE = 0.9  # cosine below which two passages in one language are not compared word by word
 _BACKGROUND = slice(3, 10)  # ranks that are near the question by topic and language, rarely by content
 
 
 class _Candidate(NamedTuple):
     passage: Stored
+    vector: "np.ndarray"  # unit, shape [dimension]
     strips: "np.ndarray"  # unit vectors, shape [strips, dimension]; the passage's own where none are stored
     meaning: float
     words: float
@@ -70,15 +73,20 @@ class HybridRetriever:
 
     async def __call__(self, question: str, k: int) -> list[Document]:
         """At most `k` passages, best first. Raises KnowledgeBaseError and ModelError."""
-        return await asyncio.to_thread(self.retrieve, question, k)
+        vector = None
+        if self._vectors is not None and getattr(self._vectors, "embeddings", None) is self._embeddings:
+            vector = await self._vectors.of_question(question)  # the grader will want the same one
+        return await asyncio.to_thread(self.retrieve, question, k, vector)
 
-    def retrieve(self, question: str, k: int) -> list[Document]:
-        """What the call does, blocking."""
+    def retrieve(self, question: str, k: int, vector: Any = None) -> list[Document]:
+        """What the call does, blocking; `vector` is the question's, when it is known already."""
         index = self._index()
         if k < 1 or self._kb.count() == 0:
             return []
-        ranked = _ranked(self._candidates(question, index), language_of(question))
-        return [self._document(passage) for passage in _distinct(ranked, language_of(question))[:k]]
+        query = _unit(np.asarray(self._embed(question) if vector is None else vector, np.float32))
+        language = language_of(question)
+        ranked = _ranked(self._candidates(question, query, index), language)
+        return [self._document(candidate) for candidate in _distinct(ranked, language, k)]
 
     def _index(self) -> LexicalIndex:
         """The lexical index of the present content; built at the first question and after a change."""
@@ -88,10 +96,12 @@ class HybridRetriever:
                 self._lexical = marker, lexical_index(self._kb)
             return self._lexical[1]
 
-    def _candidates(self, question: str, index: LexicalIndex) -> list[_Candidate]:
-        query = _unit(np.asarray(self._embed(question), np.float32))
+    def _candidates(self, question: str, query: Any, index: LexicalIndex) -> list[_Candidate]:
         near = self._kb.nearest_of_each(query, (LANG, ("zh", "en")), CANDIDATES)
         words = {match.id: match.score for match in index.search(question, CANDIDATES)}
+        # Who asks for a code wants the passage that holds it, whatever else is similar.
+        for id_, share in index.code_holders(question).items():
+            words[id_] = words.get(id_, 0.0) + 2 * share
         found = {passage.id: passage for passage in near}
         found |= {p.id: p for p in self._kb.passages([id_ for id_ in words if id_ not in found])}
         candidates = []
@@ -99,7 +109,7 @@ class HybridRetriever:
             vector = _unit(np.asarray(passage.vector, np.float32))
             strips = _strips(passage, vector)
             meaning = (float(vector @ query) + float((strips @ query).max())) / 2
-            candidates.append(_Candidate(passage, strips, meaning, words.get(passage.id, 0.0)))
+            candidates.append(_Candidate(passage, vector, strips, meaning, words.get(passage.id, 0.0)))
         return candidates
 
     def _embed(self, question: str) -> list[float]:
@@ -114,7 +124,7 @@ class HybridRetriever:
     def _document(self, candidate: _Candidate) -> Document:
         stored = candidate.passage
         if self._vectors is not None and candidate.has_strips:
-            self._vectors.put(stored.text, _unit(np.asarray(stored.vector, np.float32)), candidate.strips)
+            self._vectors.put(stored.text, candidate.vector, candidate.strips)
         shown = {key: value for key, value in stored.metadata.items() if not key.startswith(OWN)}
         return Document(stored.text, id=str(shown.pop("id", stored.id)), metadata={**shown, "origin": "kb"})
 
@@ -140,7 +150,7 @@ def _ranked(candidates: list[_Candidate], language: str) -> list[_Candidate]:
     """
     own = sorted((c.meaning for c in candidates if c.lang == language), reverse=True)[_BACKGROUND]
     other = sorted((c.meaning for c in candidates if c.lang != language), reverse=True)[_BACKGROUND]
-    handicap = max(0.0, sum(own) / len(own) - sum(other) / len(other)) if own and other else 0.0
+    handicap = _HANDICAP * max(0.0, sum(own) / len(own) - sum(other) / len(other)) if own and other else 0.0
     meaning = np.array([c.meaning + (handicap if c.lang != language else 0.0) for c in candidates])
     spread = float(np.ptp(meaning)) or 1.0
     score = (1 - LEXICAL) * (meaning - meaning.min()) / spread + LEXICAL * np.array(
@@ -149,25 +159,31 @@ def _ranked(candidates: list[_Candidate], language: str) -> list[_Candidate]:
     return [candidates[i] for i in np.argsort(-score, kind="stable")]
 
 
-def _distinct(ranked: list[_Candidate], language: str) -> list[_Candidate]:
-    """Each content once, in the question's language if it is there; repetitions only after all others."""
+def _distinct(ranked: list[_Candidate], language: str, k: int) -> list[_Candidate]:
+    """The `k` best, each content once, in the question's language if there; repetitions only to fill up.
+
+    Candidates down to rank 3k may still replace their translations among the best.
+    """
     chosen: list[_Candidate] = []
     late: list[_Candidate] = []
     texts: set[str] = set()
-    for candidate in ranked:
+    for rank, candidate in enumerate(ranked):
         text = " ".join(candidate.passage.text.split())
         if text in texts:
             continue
         texts.add(text)
         same = next((i for i, other in enumerate(chosen) if _says_the_same(candidate, other)), None)
         if same is None:
-            chosen.append(candidate)
+            if len(chosen) < k:
+                chosen.append(candidate)
         elif candidate.lang == language != chosen[same].lang:
             late.append(chosen[same])
             chosen[same] = candidate
         else:
             late.append(candidate)
-    return chosen + late
+        if len(chosen) == k and rank >= 3 * k:
+            break
+    return (chosen + late)[:k]
 
 
 def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
@@ -176,5 +192,7 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
             return False
         cosines = one.strips @ other.strips.T
         return float(cosines.max(axis=1).mean() + cosines.max(axis=0).mean()) / 2 >= TRANSLATION
+    if float(one.vector @ other.vector) < _ALIKE:
+        return False
     a, b = set(terms(one.passage.text)), set(terms(other.passage.text))
     return len(a & b) >= NEAR_DUPLICATE * max(1, len(a | b))

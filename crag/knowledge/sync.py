@@ -10,18 +10,16 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import CragError, DocumentError, ModelError
+from crag.errors import DocumentError, ModelError
 from crag.knowledge.chroma import place
-from crag.knowledge.documents import Loaded, NoTextError, plain_metadata
+from crag.knowledge.documents import Loaded, NoTextError
 from crag.knowledge.loaders import load_bytes, read_bytes
+from crag.knowledge.passages import embed_passages, file_passages, settings_embeddings, text_hash
 from crag.knowledge.report import FileReport, IngestReport
-from crag.knowledge.splitting import split
-from crag.knowledge.store import FILE, LANG, POSITION, STRIPS, Metadata, model_id
+from crag.knowledge.store import Metadata, model_id
 from crag.knowledge.walk import Found, Walk, walk
 from crag.knowledge.writer import FileRecord, Writer, writing
-from crag.language import language_of
 from crag.settings import Settings
-from crag.strips import split_strips
 
 BATCH = 64
 """Passages embedded and stored together: what a killed run has to do again at most."""
@@ -154,7 +152,7 @@ class _Run:
             report.outcome = "removed" if stored else "skipped"
 
     def _plan(self, loaded: Loaded, record: FileRecord, report: FileReport) -> None:
-        passages = self._distinct(_passages(loaded.documents, record.path), report)
+        passages = self._distinct(file_passages(loaded.documents, record.path), report)
         report.encoding, report.passages = loaded.encoding, len(passages)
         report.warnings += loaded.warnings
         stored = self._writer.stored(record.path) if record.path in self._known else {}
@@ -174,7 +172,7 @@ class _Run:
             report.warnings.append(f"{report.duplicates} passages repeat others of the file; stored once")
         shared: dict[str, int] = {}
         for passage in distinct.values():
-            first = self._first_with.setdefault(_hash(passage.page_content), report.source)
+            first = self._first_with.setdefault(text_hash(passage.page_content), report.source)
             if first != report.source:
                 shared[first] = shared.get(first, 0) + 1
         report.warnings += [f"{count} passages are also in {other}" for other, count in shared.items()]
@@ -219,73 +217,3 @@ class _Run:
                 raise
             self._failures.clear()
             self._writer.put(batch, vectors)
-
-
-def settings_embeddings(settings: Settings) -> Embeddings:
-    """The embeddings that the settings name: those of a server, else the embedded ones."""
-    from crag.knowledge.embeddings import api_embeddings, embedded_embeddings
-
-    endpoint = settings.endpoint("embedding")
-    if endpoint is None:
-        return embedded_embeddings()
-    return api_embeddings(
-        endpoint, batch=settings.embedding_batch, timeout=settings.timeout, retries=settings.retries
-    )
-
-
-def embed_passages(embeddings: Embeddings, passages: list[Document]) -> list[list[float]]:
-    """Vectors of the passages, one for each. Raises ModelError, whatever the embeddings raise.
-
-    Embedded embeddings also encode every strip, at no price but time; those vectors go into the metadata,
-    where retrieval, scoring and quoting find them.
-    """
-    from crag.knowledge.embeddings import EmbeddedEmbeddings
-
-    texts = [passage.page_content for passage in passages]
-    if not isinstance(embeddings, EmbeddedEmbeddings):
-        return _embed(embeddings, texts)
-    import numpy as np
-
-    from crag.embedded.vectors import encode_strips
-
-    strips = [split_strips(text) for text in texts]
-    vectors = _embed(embeddings, texts + [strip for own in strips for strip in own])
-    at = len(texts)
-    for passage, own in zip(passages, strips, strict=True):
-        passage.metadata[STRIPS] = encode_strips(np.asarray(vectors[at : at + len(own)], np.float32))
-        at += len(own)
-    return vectors[: len(texts)]
-
-
-def _embed(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    try:
-        vectors = embeddings.embed_documents(texts)
-    except CragError:
-        raise
-    except Exception as error:
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise ModelError(f"the embeddings failed: {reason}") from error
-    if len(vectors) != len(texts):
-        raise ModelError(f"the embeddings gave {len(vectors)} vectors for {len(texts)} texts")
-    return vectors
-
-
-def _passages(documents: list[Document], path: str) -> list[Document]:
-    """Passages ready to be stored: an id made of file and text, plain metadata, their place in the file."""
-    passages = []
-    parts: dict[str, int] = {}
-    for position, passage in enumerate(split(documents)):
-        metadata: Metadata = dict(plain_metadata(passage.metadata))
-        if "id" in metadata:
-            given = str(metadata["id"])
-            parts[given] = parts.get(given, 0) + 1
-            metadata["id"] = given if parts[given] == 1 else f"{given}#{parts[given]}"
-        metadata |= {FILE: path, LANG: language_of(passage.page_content), POSITION: position}
-        passages.append(
-            Document(passage.page_content, id=_hash(f"{path}\0{passage.page_content}"), metadata=metadata)
-        )
-    return passages
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
