@@ -91,7 +91,9 @@ def pack(documents: list[Document], budget: int) -> Packed:
 
 
 def _size(document: Document) -> int:
-    labels = (str(document.metadata.get(name) or "")[:LONGEST_LABEL] for name in ("title", "source"))
+    labels = (
+        str(document.metadata.get(name) or "")[:LONGEST_LABEL] for name in ("title", "source", "reason")
+    )
     return count_tokens(document.page_content) + sum(map(count_tokens, labels)) + AROUND
 
 

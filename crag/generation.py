@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.documents import Document
 
@@ -13,7 +14,7 @@ from crag.language import Language, language_of
 from crag.metering import meter
 from crag.prompting import External, prompt
 
-__all__ = ["CitationFilter", "ModelGenerator", "cited", "refusal"]
+__all__ = ["CitationFilter", "ModelGenerator", "cited", "numbered", "refusal"]
 
 _OWN_NUMBERS = re.compile(r"[\[【［](\s*\^?[0-9０-９][0-9０-９\s,，、;；–-]{0,20})[\]】］]")
 
@@ -46,13 +47,15 @@ def refusal(language: Language, web_status: str | None = None) -> str:
 class ModelGenerator:
     """An `interfaces.Generator`: one model call over the documents, within `context_tokens`.
 
-    When the server says that the prompt is too long, it is asked once more with half of the tokens.
+    When the server says that the prompt is too long, it is asked once more with half of the tokens. With
+    `reasons`, each document comes with its own `metadata["reason"]`.
     """
 
-    def __init__(self, chat: Chat, context_tokens: int) -> None:
+    def __init__(self, chat: Chat, context_tokens: int, *, reasons: bool = False) -> None:
         self._chat = chat
         self._context_tokens = context_tokens
-        self._prompt = prompt("generate")
+        self._reasons = reasons
+        self._prompt = prompt("generate_reasons" if reasons else "generate")
 
     async def __call__(self, question: str, documents: list[Document]) -> Draft:
         """The answer, cleaned as `CitationFilter` cleans it, or a refusal. Raises ModelError."""
@@ -77,25 +80,29 @@ class ModelGenerator:
         return Draft(text, cleaner.answered)
 
     async def _ask(self, question: str, documents: list[Document], tokens: int) -> str:
-        # What is dropped to fit must not shift the numbers of what stays.
-        placed = [
-            document.model_copy(update={"metadata": {**document.metadata, "n": n}})
-            for n, document in enumerate(documents, 1)
-        ]
-        kept = pack(placed, tokens).kept
+        sources = numbered(documents, tokens, reasons=self._reasons)
         return await self._chat(
-            self._prompt.render(
-                language_of(question), question=question, sources=_sources(kept), refusal=REFUSAL
-            )
+            self._prompt.render(language_of(question), question=question, sources=sources, refusal=REFUSAL)
         )
 
 
-def _sources(placed: Sequence[Document]) -> list[External]:
-    """Documents as numbered data; bracketed numbers of their own would read as citations."""
-    return [
-        External.of(document, document.metadata["n"], text=_OWN_NUMBERS.sub(r"(\1)", document.page_content))
-        for document in placed
+def numbered(documents: Sequence[Document], tokens: int, *, reasons: bool = False) -> list[External]:
+    """The documents as a generator sees them: within `tokens`, the n-th as [n] whatever was left out."""
+    # What is dropped to fit must not shift the numbers of what stays.
+    placed = [
+        document.model_copy(update={"metadata": {**document.metadata, "n": n}})
+        for n, document in enumerate(documents, 1)
     ]
+    return [_source(document, reasons=reasons) for document in pack(placed, tokens).kept]
+
+
+def _source(placed: Document, *, reasons: bool) -> External:
+    """A document as numbered data; bracketed numbers of its own would read as citations."""
+    text, reason = (
+        _OWN_NUMBERS.sub(r"(\1)", part) for part in (placed.page_content, placed.metadata.get("reason") or "")
+    )
+    source = External.of(placed, placed.metadata["n"], text=text)
+    return replace(source, reason=reason) if reasons else source
 
 
 def _searched(documents: Sequence[Document]) -> str | None:

@@ -1,6 +1,6 @@
 """Relevance: a score for each document, a verdict on all of them, and which documents it keeps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from langchain_core.documents import Document
@@ -63,12 +63,24 @@ def keep(documents: list[Document], grades: Mapping[str, Grade], lower: float) -
     return [document for _, document in scored] + unscored
 
 
-class LLMGrader:
-    """An `interfaces.Grader`: one model call per document, which is asked for one number from 0 to 1."""
+def number_alone(reply: str) -> Grade | None:
+    """The grade of a reply that is to be one number."""
+    score = read_score(reply)
+    return None if score is None else Grade(score=score, reason=None)
 
-    def __init__(self, chat: Chat) -> None:
+
+class LLMGrader:
+    """An `interfaces.Grader`: one model call per document.
+
+    `call` names the prompt; `read` makes a grade of the reply, or None when it cannot be read.
+    """
+
+    def __init__(
+        self, chat: Chat, *, call: str = "grade", read: Callable[[str], Grade | None] = number_alone
+    ) -> None:
         self._chat = chat
-        self._prompt = prompt("grade")
+        self._prompt = prompt(call)
+        self._read = read
 
     async def __call__(self, question: str, document: Document) -> Grade:
         """The score, or no score with the reason why."""
@@ -78,16 +90,14 @@ class LLMGrader:
                 self._prompt.render(language_of(question), question=question, document=shown)
             )
         except ModelError as error:
-            return _unscored(str(error))
-        score = read_score(reply)
-        if score is None:
-            said = " ".join(reply.split())[:80]
-            return _unscored(
-                f"{self._chat.name} replied {said!r}" if said else f"{self._chat.name} said nothing"
-            )
-        return Grade(score=score, reason=None)
+            return unscored(str(error))
+        said = " ".join(reply.split())[:80]
+        return self._read(reply) or unscored(
+            f"{self._chat.name} replied {said!r}" if said else f"{self._chat.name} said nothing"
+        )
 
 
-def _unscored(why: str) -> Grade:
+def unscored(why: str) -> Grade:
+    """The grade of a document that could not be graded, noted as a warning."""
     meter().warn(f"unscored document: {why}")
     return Grade(score=None, reason=f"unscored: {why}")

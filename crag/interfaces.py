@@ -58,6 +58,18 @@ class Grader(Protocol):
     async def __call__(self, question: str, document: Document) -> Grade: ...
 
 
+class PassageGrader(Protocol):
+    """Scores all documents for a question; grades come in their order, failures as Grades without a score."""
+
+    async def __call__(self, question: str, documents: list[Document]) -> list[Grade]: ...
+
+
+class Alternatives(Protocol):
+    """Other queries for a question's need, none of them the question; [] when there are none."""
+
+    async def __call__(self, question: str) -> list[str]: ...
+
+
 class Rewriter(Protocol):
     """Turns a question into a search query, in the question's language; falls back to the question."""
 

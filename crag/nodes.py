@@ -71,6 +71,8 @@ async def retrieve(state: CRAGState, services: Services) -> Update:
         "web_status": None,
         "web_results": [],
         "refined_web_docs": [],
+        "refined_docs": [],
+        "alternatives": [],
         "final_docs": [],
         "answer": "",
         "answered": False,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
 from threading import Lock, Thread
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -30,7 +31,7 @@ class RunError(CragError):
 
 
 def build_graph(name: str = "crag", settings: Settings | None = None, **own: Any) -> Graph:
-    """The compiled graph `name`: "crag" or "fixed"; a CompiledStateGraph to run or to embed in a larger one.
+    """The compiled graph `name`: one of GRAPHS; a CompiledStateGraph to run or to embed in a larger one.
 
     Own parts: `retriever` (LangChain retriever or callable), `model` (LangChain chat model), `embeddings`
     (LangChain embeddings of the knowledge base), `web_search` (callable), `grader` (callable).
@@ -57,7 +58,7 @@ async def aask(
     if not question.strip():
         raise SettingsError("the question is empty; ask something")
     settings = settings or Settings()
-    services = _services(settings, own)
+    services = tuned(graph, _services(settings, own))
     began = time.perf_counter()
 
     def answer(state: CRAGState) -> Answer:
@@ -123,10 +124,20 @@ class _Stream:
 
 
 def _compile(name: str, services: Services, checkpointer: BaseCheckpointSaver[str] | None = None) -> Graph:
+    return cast("Graph", _graph(name).build(services, checkpointer))
+
+
+def tuned(name: str, services: Services) -> Services:
+    """The services as the graph `name` uses them: some have thresholds, k or parts of their own."""
+    own_numbers = getattr(_graph(name), "tuned", None)
+    return cast("Services", own_numbers(services)) if own_numbers else services
+
+
+def _graph(name: str) -> ModuleType:
     if name not in GRAPHS:
         raise SettingsError(f"no graph named {name!r}; there are {', '.join(GRAPHS)}")
     # By name: type checkers cannot follow a package whose folder stands elsewhere.
-    return cast("Graph", import_module(f"crag.graphs.{name}").build(services, checkpointer))
+    return import_module(f"crag.graphs.{name}")
 
 
 def _thresholds(services: Services) -> UsedThresholds:

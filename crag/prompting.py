@@ -27,13 +27,14 @@ _HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0
 class External:
     """Text from outside (a file, a page, a title), which a prompt may only show as data.
 
-    `number` is the n under which an answer cites it.
+    `number` is the n under which an answer cites it; `reason` says why it is there.
     """
 
     text: str
     title: str = ""
     source: str = ""
     number: int | None = None
+    reason: str = ""
 
     @classmethod
     def of(cls, document: Document, number: int | None = None, *, text: str | None = None) -> "External":
@@ -91,7 +92,11 @@ def _fenced(external: External, marker: str) -> str:
     number = f" [{external.number}]" if external.number is not None else ""
     head = [
         f"{name}: {' '.join(_defused(text[:LONGEST_LABEL]).split())}"
-        for name, text in (("title", external.title), ("source", external.source))
+        for name, text in (
+            ("title", external.title),
+            ("source", external.source),
+            ("reason", external.reason),
+        )
         if text.strip()
     ]
     body = [f"<<<{marker}{number}", *head, _defused(external.text), f"{marker}>>>"]

@@ -4,13 +4,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from crag.answer import Models
+from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
 from crag.generation import ModelGenerator
 from crag.grading import LLMGrader, Thresholds
-from crag.interfaces import Generator, Grader, Refiner, Retriever, Rewriter, WebSearch
+from crag.interfaces import (
+    Alternatives,
+    Generator,
+    Grader,
+    PassageGrader,
+    Refiner,
+    Retriever,
+    Rewriter,
+    WebSearch,
+)
 from crag.later import Later, once
 from crag.llm import ChatModel, chat_model
 from crag.own import own_grader, own_retriever
 from crag.queries import KeywordRewriter
+from crag.reasoning import ModelAlternatives, reason_grader
 from crag.refinement import ModelRefiner
 from crag.settings import Origin, Role, Settings
 
@@ -40,21 +51,31 @@ class Own:
 
 @dataclass(frozen=True)
 class Services:
-    """Every part of a run, ready to be called; parts that load something load it at their first call."""
+    """Every part of a run, ready to be called; parts that load something load it at their first call.
+
+    `chosen` names the settings that somebody set; `model_grades` tells whether a chat model judges relevance.
+    """
 
     retriever: Retriever
     grader: Grader
+    passage_grader: PassageGrader
+    reason_grader: Grader
+    alternatives: Alternatives | None
     rewriter: Rewriter | None
     web: WebSearch | None
     web_hint: str | None
     refiner: Refiner
+    strip_refiner: Refiner
     generator: Generator
+    reasons_generator: Generator
     thresholds: Thresholds
     thresholds_source: Origin
     k: int
     web_results: int
     context_tokens: int
     models: Models
+    model_grades: bool
+    chosen: frozenset[str]
 
 
 def from_environment() -> Services:
@@ -68,23 +89,30 @@ def build_services(settings: Settings, own: Own) -> Services:
     generator = _chat(settings, own, "generator", stream=True)
     grader = _chat(settings, own, "grader") if _model_grades(settings, own) else None
     helper = _chat(settings, own, "generator")
+    one_grader = _grader(own, grader, embedded)
+    rewriter = Later(lambda: KeywordRewriter(helper)) if helper else None
     web = _web(settings, own)
     return Services(
         retriever=own_retriever(own.retriever) if own.retriever is not None else Later(embedded.retriever),
-        grader=_grader(own, grader, embedded),
-        rewriter=Later(lambda: KeywordRewriter(helper)) if helper else None,
+        grader=one_grader,
+        passage_grader=Later(lambda: BatchGrader(grader)) if grader else EachGrader(one_grader),
+        reason_grader=Later(lambda: reason_grader(grader)) if grader else one_grader,
+        alternatives=Later(lambda: ModelAlternatives(helper, rewriter)) if helper and rewriter else None,
+        rewriter=rewriter,
         web=web,
         web_hint=WEB_HINT if web is None and settings.web == "auto" else None,
         refiner=Later(lambda: ModelRefiner(helper)) if helper else Later(embedded.refiner),
-        generator=Later(lambda: ModelGenerator(generator, settings.context_tokens))
-        if generator
-        else Later(embedded.generator),
+        strip_refiner=Later(lambda: ModelStripRefiner(grader)) if grader else Later(embedded.refiner),
+        generator=_generator(settings, generator, embedded),
+        reasons_generator=_generator(settings, generator, embedded, reasons=True),
         thresholds=Thresholds(upper=settings.upper, lower=settings.lower, aggregate=settings.aggregate),
         thresholds_source=settings.thresholds_source,
         k=settings.k,
         web_results=settings.web_results,
         context_tokens=settings.context_tokens,
         models=_names(settings, own, grader, generator),
+        model_grades=grader is not None,
+        chosen=frozenset(settings.model_fields_set),
     )
 
 
@@ -105,6 +133,14 @@ def _grader(own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader
     if own.grader is not None:
         return own_grader(own.grader)
     return Later(lambda: LLMGrader(grader)) if grader else Later(embedded.grader)
+
+
+def _generator(
+    settings: Settings, chat: ChatModel | None, embedded: "_Embedded", *, reasons: bool = False
+) -> Generator:
+    if chat is None:
+        return Later(embedded.generator)
+    return Later(lambda: ModelGenerator(chat, settings.context_tokens, reasons=reasons))
 
 
 def _web(settings: Settings, own: Own) -> WebSearch | None:

@@ -24,7 +24,7 @@ Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]
 Role = Literal["generator", "grader", "checker", "judge", "embedding"]
 Origin = Literal["default", "env", "flag", "calibration"]
 
-GRAPHS = ("crag", "fixed")
+GRAPHS = ("crag", "batched", "agentic", "fixed")
 DEFAULT_MODEL = "gpt-4o-mini"
 ENV_FILE = ".env"
 

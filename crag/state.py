@@ -32,9 +32,10 @@ class CRAGInput(TypedDict):
 class CRAGState(TypedDict, total=False):
     """One question on its way to an answer.
 
-    `doc_scores[i]` is the score in [0, 1] of `retrieved_docs[i]`, None when it is unscored. `final_docs` is
-    the context of the answer: the n-th is cited as [n]. `web_status` is "ok", "empty", "off" or
-    "unavailable: why". `path` holds one entry a step, such as "score(correct, 0.82)".
+    `doc_scores[i]` is the score in [0, 1] of `retrieved_docs[i]`, None when it is unscored; `overall_score`
+    is the one that decided the verdict. `final_docs` is the context of the answer: the n-th is cited as [n].
+    `web_status` is "ok", "empty", "off" or "unavailable: why". `path` holds one entry a step, such as
+    "score(correct, 0.82)".
     """
 
     question: str
@@ -47,6 +48,8 @@ class CRAGState(TypedDict, total=False):
     web_status: str | None
     web_results: list[Document]
     refined_web_docs: list[Document]
+    refined_docs: list[Document]
+    alternatives: list[str]
     final_docs: list[Document]
     answer: str
     answered: bool

@@ -1,0 +1,80 @@
+"""Agentic corrective RAG: documents graded with reasons, a poor retrieval asked again in other words.
+
+A mean below GOOD sends three alternative queries to the knowledge base, and the question to the web where
+nothing at all was good; what is new is graded, and only good documents reach the generator, each with its
+reason. One correction at most: the graph has no cycle.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Checkpointer
+
+from crag.grading import Thresholds
+from crag.nodes import generate, retrieve, score_document, step, web_search
+from crag.nodes_agentic import (
+    alternatives,
+    corrections,
+    grade,
+    keep_good,
+    regrade,
+    retrieve_again,
+    to_grade,
+    to_regrade,
+)
+from crag.services import Services, from_environment
+from crag.state import CRAGInput, CRAGState, Graph
+
+GOOD = 0.6
+
+
+def tuned(services: Services) -> Services:
+    """The services with this graph's parts, and its threshold where nobody chose another."""
+    good = services.thresholds.upper if "upper" in services.chosen else GOOD
+    return replace(
+        services,
+        grader=services.reason_grader,
+        generator=services.reasons_generator,
+        # The web is asked the question itself, so that the search waits for no call.
+        rewriter=None,
+        thresholds=Thresholds(upper=good, lower=good, aggregate="mean"),
+    )
+
+
+def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
+    """retrieve → grade → (alternatives → retrieve_again, web_search → regrade) → filter → generate."""
+    services = tuned(services)
+    graph = StateGraph(CRAGState, input_schema=CRAGInput)
+    graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
+    graph.add_node("grade_document", step("grade", score_document, services))
+    graph.add_node("grade", step("grade", grade, services))
+    graph.add_node("alternatives", step("alternatives", alternatives, services))
+    graph.add_node("web_search", step("web_search", web_search, services))
+    graph.add_node("retrieve_again", step("retrieve", retrieve_again, services))
+    graph.add_node("regrade_document", step("grade", score_document, services))
+    graph.add_node("regrade", step("grade", regrade, services))
+    graph.add_node("filter", step("filter", keep_good, services))
+    graph.add_node("generate", step("generate", generate, services))
+
+    graph.add_edge(START, "retrieve")
+    graph.add_conditional_edges("retrieve", to_grade, ["grade_document", "grade"])
+    graph.add_edge("grade_document", "grade")
+    graph.add_conditional_edges(
+        "grade",
+        partial(corrections, good=services.thresholds.upper),
+        ["filter", "alternatives", "web_search"],
+    )
+    graph.add_edge("alternatives", "retrieve_again")
+    graph.add_edge("web_search", "retrieve_again")
+    graph.add_conditional_edges("retrieve_again", to_regrade, ["regrade_document", "regrade"])
+    graph.add_edge("regrade_document", "regrade")
+    graph.add_edge("regrade", "filter")
+    graph.add_edge("filter", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(checkpointer=checkpointer, name="agentic")
+
+
+def graph() -> Graph:
+    """The graph with the environment's settings, for Studio."""
+    return build(from_environment())
