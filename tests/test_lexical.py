@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -88,12 +89,11 @@ def test_titles_are_searched_too(tmp_path: Path) -> None:
     assert len(lexical_index(KnowledgeBase(settings, ToyEmbeddings())).search("dachshund", 5)) == 1
 
 
-def test_a_place_that_cannot_be_written_costs_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_cannot_be_written_costs_no_answer(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXTS[0], "utf-8")
     settings = Settings(kb=tmp_path / "kb")
     ingest([tmp_path / "a.txt"], settings, ToyEmbeddings())
+    shutil.rmtree(settings.kb / "lexical")
     (settings.kb / "lexical").write_text("in the way", "utf-8")
     kb = KnowledgeBase(settings, ToyEmbeddings())
     assert len(lexical_index(kb).search("pump", 5)) == 1

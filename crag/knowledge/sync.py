@@ -13,10 +13,11 @@ from langchain_core.embeddings import Embeddings
 from crag.errors import DocumentError, ModelError
 from crag.knowledge.chroma import place
 from crag.knowledge.documents import Loaded, NoTextError
+from crag.knowledge.lexical import lexical_index
 from crag.knowledge.loaders import load_bytes, read_bytes
 from crag.knowledge.passages import embed_passages, file_passages, settings_embeddings, text_hash
 from crag.knowledge.report import FileReport, IngestReport
-from crag.knowledge.store import Metadata, model_id
+from crag.knowledge.store import KnowledgeBase, Metadata, model_id
 from crag.knowledge.walk import Found, Walk, walk
 from crag.knowledge.writer import FileRecord, Writer, writing
 from crag.settings import Settings
@@ -59,7 +60,9 @@ def ingest(
         run.flush()
         report.files = run.reports + _without_text(todo, paths, writer, known)
         report.passages = writer.count()
-    tell(len(todo.files), len(todo.files), "done")
+    if any(file.new or file.gone for file in report.files) and report.passages:
+        tell(len(todo.files), len(todo.files), "indexing words")
+        lexical_index(KnowledgeBase(settings, embeddings))  # else the first question would wait for it
     report.seconds = round(time.monotonic() - began, 3)
     return report
 
