@@ -293,6 +293,17 @@ async def test_a_chosen_threshold_beats_the_graphs_own(openai_server: Serve) -> 
     assert (chosen.thresholds.upper, chosen.thresholds.source) == (0.8, "flag")
 
 
+async def test_without_a_model_that_grades_only_queries_and_the_answer_cost_a_call(
+    openai_server: Serve,
+) -> None:
+    scores = {"birds": 0.7, "moon": 0.9}
+    server = openai_server(script({}))
+    answer = await asked(server, grader=lambda question, document: scores.get(document.id, 0.0))
+    assert [d.id for d in answer.documents if d.kept] == ["birds", "moon"]
+    assert answer.usage.llm_calls == 2
+    assert "reason:" not in server.chats[-1].messages[-1]["content"]
+
+
 async def test_a_second_question_of_a_thread_begins_afresh(openai_server: Serve, tmp_path: Any) -> None:
     server = openai_server(script({"moon": grade(0.9, "has it")}))
     options = {"settings": {"web": "off", "threads": tmp_path / "t.sqlite"}, "thread": "1"}

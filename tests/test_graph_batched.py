@@ -1,16 +1,20 @@
 """Every route of the batched graph: the real client against a scripted server."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
 from crag import Answer, Settings, aask
+from crag.services import Own, build_services
 from tests.openai_server import OpenAIServer, Reply, openai_server
 from tests.rounds import rounds
 
 __all__ = ["openai_server"]
+build_batched = import_module("crag.graphs.batched").build
 Serve = Callable[..., OpenAIServer]
 
 TEXTS = {
@@ -189,6 +193,33 @@ async def test_where_no_strip_is_kept_the_passages_themselves_are(openai_server:
     answer = await asked(server)
     assert kept(answer) == TEXTS
     assert TEXTS["tides"] in server.chats[2].prompt
+
+
+@pytest.mark.parametrize(
+    ("best", "path"),
+    [
+        (0.9, "retrieve(3) → score(correct, 0.90) → refine(1) → assemble(1) → generate"),
+        (0.1, "retrieve(3) → score(incorrect, 0.10) → web_search(ok, 3) → assemble(3) → generate"),
+        (
+            0.5,
+            "retrieve(3) → score(ambiguous, 0.50) → refine(1) → web_search(ok, 3) → assemble(4) → generate",
+        ),
+    ],
+)
+async def test_without_a_model_that_grades_every_path_costs_one_call(
+    openai_server: Serve, best: float, path: str
+) -> None:
+    async def first_only(question: str, documents: list[Document]) -> list[Document]:
+        return documents[:1]
+
+    server = openai_server("Twice a month [1].")
+    own = Own(retriever=retrieve, web_search=search, grader=lambda q, d: best if d.id == "tides" else 0.0)
+    services = build_services(Settings(_env_file=None, base_url=server.url, model="m"), own)
+    graph = build_batched(replace(services, strip_refiner=first_only))
+    state = await graph.ainvoke({"question": "How often do spring tides come?"})
+    assert " → ".join(state["path"]) == path
+    assert state["search_query"] in (None, "How often do spring tides come?")
+    assert len(server.chats) == 1
 
 
 async def test_five_passages_are_asked_for_unless_k_is_chosen(openai_server: Serve) -> None:
