@@ -19,7 +19,7 @@ from crag.strips import split_strips
 KEEP = 3
 """Strips with this score or more, out of 5, are kept."""
 
-PASSAGE_TOKENS = 8000
+PASSAGE_TOKENS = 6000
 """Tokens of all passages together that one call is shown; each gets an equal share."""
 
 STRIP_TOKENS = 6000
