@@ -14,6 +14,7 @@ from crag.knowledge.e5_graph import WIDTH, build_session
 from crag.knowledge.e5_weights import Array, build_tokenizer, read_weights
 
 QUERY, PASSAGE = "query: ", "passage: "
+MOST_INFORMATION = 15.0
 _READ = 8000
 """Characters of a text that are looked at: far more than the model's 512 tokens hold."""
 
@@ -42,6 +43,10 @@ class E5:
         weights = read_weights(path)
         self._tokenizer = build_tokenizer(weights)
         self._session = build_session(weights)
+        # A blank is no word, and special pieces, <unk> among them, have no probability.
+        self._scores = [score if piece != "▁" else 0.0 for piece, score in weights.pieces]
+        for special in (weights.begin, weights.end, weights.unknown):
+            self._scores[special] = -MOST_INFORMATION
 
     def encode(self, texts: Sequence[str], prefix: str) -> Array:
         """Unit vectors of `texts`, shape (texts, 384) float32. `prefix` is QUERY or PASSAGE.
@@ -54,6 +59,15 @@ class E5:
             with ThreadPoolExecutor(processors()) as pool:
                 vectors = list(pool.map(lambda text: self._encode(prefix + text), texts))
         return np.concatenate(vectors) if vectors else np.empty((0, WIDTH), np.float32)
+
+    def information(self, term: str) -> float:
+        """How much a word says: minus the log probability of its pieces, at most MOST_INFORMATION.
+
+        The pieces were counted on a hundred languages of web text, so the weight of a word does not depend
+        on the documents at hand as an inverse document frequency does.
+        """
+        ids = self._tokenizer.encode(term, add_special_tokens=False).ids
+        return float(min(MOST_INFORMATION, -sum(self._scores[i] for i in ids)))
 
     def _encode(self, text: str) -> Any:
         # A lone surrogate has no UTF-8 form, which the tokenizer needs.

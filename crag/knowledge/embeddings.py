@@ -33,13 +33,20 @@ class EmbeddedEmbeddings(Embeddings):
         self._lock = threading.Lock()
         self._encoder: Any = None
 
-    def _encode(self, texts: list[str], prefix: str) -> list[list[float]]:
+    def _loaded(self) -> Any:
         with self._lock:
             if self._encoder is None:
                 self._encoder = self._load()
+            return self._encoder
+
+    def _encode(self, texts: list[str], prefix: str) -> list[list[float]]:
         meter().embedding_calls += 1
-        vectors: list[list[float]] = self._encoder.encode(texts, prefix).tolist()
+        vectors: list[list[float]] = self._loaded().encode(texts, prefix).tolist()
         return vectors
+
+    def information(self, term: str) -> float:
+        """How much a word says, whatever the documents at hand: large for a rare one. A positive number."""
+        return float(self._loaded().information(term))
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Unit vectors, shape (texts, dimension). Raises ModelError when the model cannot be loaded."""

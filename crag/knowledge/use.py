@@ -40,3 +40,7 @@ class USE:
                 chosen = order[at : at + _BATCH]
                 vectors[chosen] = self._model.encode([readable[i] for i in chosen])
         return vectors
+
+    def information(self, term: str) -> float:
+        """How much a word says; here all say the same, for the model knows no frequencies."""
+        return 1.0

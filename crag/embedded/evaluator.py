@@ -1,0 +1,111 @@
+"""Relevance without a model call: a logistic regression over cosines and covered terms."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+
+from crag.embedded.features import FEATURES, Question, features, read_question
+from crag.embedded.vectors import Array, Passage, PassageVectors
+from crag.errors import CragError, ModelError
+from crag.interfaces import Grade
+from crag.knowledge.embeddings import EmbeddedEmbeddings
+from crag.language import language_of
+from crag.metering import meter
+
+_REASON = 160  # characters of the strip that a reason shows
+
+
+class Line(NamedTuple):
+    """Weights of FEATURES and an intercept: the log odds of relevance."""
+
+    weights: Sequence[float]
+    intercept: float
+
+    def probability(self, values: Sequence[float]) -> float:
+        """The probability of relevance, in (0, 1)."""
+        odds = self.intercept + sum(w * v for w, v in zip(self.weights, values, strict=True))
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
+
+
+class Judged(NamedTuple):
+    """A passage with its probability of being relevant and, in order, those of its strips."""
+
+    passage: Passage
+    score: float
+    strip_scores: list[float]
+
+
+class EmbeddedEvaluator:
+    """P(relevant) of a document for a question; an `interfaces.Grader`.
+
+    The probability assumes that about half of the passages that come this far are relevant; how it was
+    fitted and what it reaches stands in `coefficients.json` and `eval/fit_evaluator.py`.
+    """
+
+    def __init__(self, vectors: PassageVectors) -> None:
+        """`vectors` of the embedded encoder; no coefficients are known for others. Raises ModelError."""
+        if not isinstance(vectors.embeddings, EmbeddedEmbeddings):
+            raise ModelError("the embedded evaluator needs the embedded encoder's vectors")
+        self._vectors = vectors
+        self._embeddings = vectors.embeddings
+        self._lines = coefficients(vectors.embeddings.model_id)
+
+    async def __call__(self, question: str, document: Document) -> Grade:
+        """The probability, with the strip that speaks most for it as the reason."""
+        try:
+            judged = (await self.judge(question, [document]))[0]
+        except (CragError, OSError, RuntimeError, ValueError) as error:
+            meter().warn(f"unscored document: {error}")
+            return Grade(score=None, reason=f"unscored: {error}")
+        best = max(zip(judged.strip_scores, judged.passage.strips, strict=True), default=(0.0, ""))[1]
+        return Grade(score=judged.score, reason=_shortened(best) or None)
+
+    async def judge(self, question: str, documents: Sequence[Document]) -> list[Judged]:
+        """Each document with its probability and those of its strips alone. Raises ModelError."""
+        asked = await self.read(question)
+        passages = await self._vectors.of([d.page_content for d in documents], asked.coverage)
+        return [self._judged(asked, passage) for passage in passages]
+
+    async def read(self, question: str) -> Question:
+        """The question as it is compared with passages. Raises ModelError."""
+        vector = await self._vectors.of_question(question)
+        return read_question(question, vector, self._embeddings.information)
+
+    def _judged(self, question: Question, passage: Passage) -> Judged:
+        if not passage.strips:
+            return Judged(passage, 0.0, [])
+        cross = language_of(passage.text) != question.language
+        line = self._lines["cross" if cross else "same"]
+        alone = [_alone(s, v) for s, v in zip(passage.strips, passage.strip_vectors, strict=True)]
+        return Judged(
+            passage,
+            line.probability(features(question, passage)),
+            [line.probability(features(question, strip)) for strip in alone],
+        )
+
+
+def _alone(strip: str, vector: Array) -> Passage:
+    return Passage(strip, vector, [strip], vector[None, :], [0])
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _REASON else text[: _REASON - 1] + "…"
+
+
+@cache
+def coefficients(model_id: str) -> dict[str, Line]:
+    """The shipped lines for an encoder: "same" and "cross", by whether both texts are in one language.
+
+    Raises ModelError for an encoder that none were fitted for.
+    """
+    shipped: Any = json.loads(files("crag.embedded").joinpath("coefficients.json").read_text("utf-8"))
+    fitted = shipped["models"].get(model_id.partition("/")[0])
+    if fitted is None or tuple(shipped["features"]) != FEATURES:
+        raise ModelError(f"no evaluator was fitted for the embeddings {model_id}; set CRAG_EVALUATOR=llm")
+    return {pair: Line(line["weights"], line["intercept"]) for pair, line in fitted["lines"].items()}
