@@ -96,11 +96,14 @@ def numbered(documents: Sequence[Document], tokens: int, *, reasons: bool = Fals
     return [_source(document, reasons=reasons) for document in pack(placed, tokens).kept]
 
 
+def without_own_numbers(text: str) -> str:
+    """The text with numbers of its own in round brackets, since square ones would read as citations."""
+    return _OWN_NUMBERS.sub(r"(\1)", text)
+
+
 def _source(placed: Document, *, reasons: bool) -> External:
-    """A document as numbered data; bracketed numbers of its own would read as citations."""
-    text, reason = (
-        _OWN_NUMBERS.sub(r"(\1)", part) for part in (placed.page_content, placed.metadata.get("reason") or "")
-    )
+    """A document as numbered data."""
+    text, reason = map(without_own_numbers, (placed.page_content, placed.metadata.get("reason") or ""))
     source = External.of(placed, placed.metadata["n"], text=text)
     return replace(source, reason=reason) if reasons else source
 

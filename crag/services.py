@@ -202,12 +202,12 @@ class _Embedded:
     def refiner(self) -> Refiner:
         from crag.embedded.quoting import StripRefiner
 
-        return StripRefiner(self._vectors(), self._evaluator(), lower=self._settings.lower)
+        return StripRefiner(self._evaluator(), lower=self._settings.lower)
 
     def generator(self) -> Generator:
         from crag.embedded.quoting import QuotingGenerator
 
-        return QuotingGenerator(self._vectors(), self._evaluator())
+        return QuotingGenerator(self._evaluator())
 
     def retriever(self) -> Retriever:
         from crag.knowledge.retrieval import HybridRetriever

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     def probability(self, values: Sequence[float]) -> float:
         """The probability of relevance, in (0, 1)."""
         odds = self.intercept + sum(w * v for w, v in zip(self.weights, values, strict=True))
-        return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
 
 
 class Judged(NamedTuple):

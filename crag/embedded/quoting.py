@@ -1,0 +1,167 @@
+"""Answering and refining without a model: the strips that bear on the question, word for word."""
+
+import math
+import re
+from typing import NamedTuple
+
+from langchain_core.documents import Document
+
+from crag.embedded.evaluator import EmbeddedEvaluator, Judged
+from crag.generation import refusal, without_own_numbers
+from crag.interfaces import Draft
+from crag.language import Language, language_of
+from crag.strips import split_strips
+
+SUPPORT = 0.5
+"""Relevance below which a document supports no answer, and a further strip is not worth quoting."""
+
+QUOTED = 3
+"""Strips in an answer. One holds the answer four times in five, two in nine of ten, three hardly more."""
+
+REFINED = 5
+SPREAD = 4.0
+"""Strips that are kept of a web document: at most so many, and none whose log odds are lower by so much."""
+
+_WORDING: dict[Language, tuple[str, str]] = {
+    "en": ("The documents say:", "(Quoted word for word; no language model is configured.)"),
+    "zh": ("文档中写道：", "（以上为原文摘录；未配置语言模型。）"),
+}
+_HEADINGS = re.compile(r"(?:\s{0,3}#{1,6}[^\n]*(?:\n|$)|\s*\|[\s:|-]+\|\s*(?:\n|$))+")
+
+
+class _Strip(NamedTuple):
+    number: int  # of its document, from 1
+    place: int
+    text: str
+    score: float  # the strip alone
+    rank: float
+
+
+class QuotingGenerator:
+    """Quotes the one to three strips that answer best, each with its document as [n].
+
+    An `interfaces.Generator`. Strips rank by their own log odds of relevance and half of their document's.
+    """
+
+    def __init__(self, evaluator: EmbeddedEvaluator) -> None:
+        self._evaluator = evaluator
+
+    async def __call__(self, question: str, documents: list[Document]) -> Draft:
+        """Quotations and a note that they are such, or a refusal. Raises ModelError."""
+        language = language_of(question)
+        judged = await self._evaluator.judge(question, documents)
+        quotes = _quotes(judged)
+        if not quotes:
+            searched = any(document.metadata.get("origin") == "web" for document in documents)
+            return Draft(refusal(language, "ok" if searched else None), answered=False)
+        opening, note = _WORDING[language]
+        lines = [f"“{without_own_numbers(text)}” [{number}]" for number, text in quotes]
+        return Draft("\n".join([opening, *lines, note]), answered=True)
+
+
+def _quotes(judged: list[Judged]) -> list[tuple[int, str]]:
+    """Number and text of the quotations, by document in the order of the best strip, and by place in it."""
+    chosen = _best_strips(judged)
+    order = list(dict.fromkeys(strip.number for strip in chosen))
+    quotes = []
+    for number in order:
+        own = sorted((s for s in chosen if s.number == number), key=lambda s: s.place)
+        quotes += [(number, text) for text in _joined(judged[number - 1].passage.text, own)]
+    return quotes
+
+
+def _best_strips(judged: list[Judged]) -> list[_Strip]:
+    strips = [
+        _Strip(number, place, text, score, _log_odds(score) + _log_odds(document.score) / 2)
+        for number, document in enumerate(judged, 1)
+        if document.score > SUPPORT
+        for place, text, score in zip(
+            document.passage.places, document.passage.strips, document.strip_scores, strict=True
+        )
+        if _content(text)
+    ]
+    chosen: list[_Strip] = []
+    for strip in sorted(strips, key=lambda strip: -strip.rank):
+        if len(chosen) == QUOTED or (chosen and strip.score <= SUPPORT):
+            break
+        if not any(_says_the_same(strip.text, other.text) for other in chosen):
+            chosen.append(strip)
+    return chosen
+
+
+def _log_odds(score: float) -> float:
+    return math.log(score / (1 - score))
+
+
+def _content(strip: str) -> str:
+    """A strip without the headings and table rules that it begins with; "" if it is nothing else."""
+    rest = strip[found.end() :] if (found := _HEADINGS.match(strip)) else strip
+    return rest.strip() if any(c.isalnum() for c in rest) else ""
+
+
+def _says_the_same(one: str, other: str) -> bool:
+    a, b = (re.sub(r"\W", "", _content(text)).casefold() for text in (one, other))
+    return a in b or b in a
+
+
+def _joined(text: str, strips: list[_Strip]) -> list[str]:
+    """The strips of one text in order; neighbours become one slice of it."""
+    places = _places(text)
+    slices: list[tuple[int, int]] = []
+    before = -2
+    for strip in strips:
+        start, end = places[strip.place]
+        if strip.place == before + 1:
+            start = slices.pop()[0]
+        slices.append((start, end))
+        before = strip.place
+    return [_content(text[start:end]) for start, end in slices]
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where each strip of the text begins and ends."""
+    places = []
+    at = 0
+    for strip in split_strips(text):
+        start = text.index(strip, at)
+        at = start + len(strip)
+        places.append((start, at))
+    return places
+
+
+class StripRefiner:
+    """Keeps of each document the strips that bear on the question; an `interfaces.Refiner`.
+
+    CRAG's decompose and recompose (arXiv 2401.15884, section 4.4) with the evaluator as the filter. A
+    document that scores `lower` or less is dropped; the others carry their score as `metadata["score"]`.
+    """
+
+    def __init__(self, evaluator: EmbeddedEvaluator, *, lower: float = 0.3) -> None:
+        self._evaluator = evaluator
+        self._lower = lower
+
+    async def __call__(self, question: str, documents: list[Document]) -> list[Document]:
+        """The documents worth keeping, shortened to at most REFINED strips each. Raises ModelError."""
+        judged = await self._evaluator.judge(question, documents)
+        return [
+            document.model_copy(
+                update={
+                    "page_content": _refined(found),
+                    "metadata": {**document.metadata, "score": found.score},
+                }
+            )
+            for document, found in zip(documents, judged, strict=True)
+            if found.score > self._lower
+        ]
+
+
+def _refined(document: Judged) -> str:
+    passage = document.passage
+    strips = [
+        _Strip(0, place, text, score, score)
+        for place, text, score in zip(passage.places, passage.strips, document.strip_scores, strict=True)
+    ]
+    best = sorted(strips, key=lambda strip: -strip.score)[:REFINED]
+    # What bears far less on the question than the best strip is what refinement is there to leave out.
+    kept = [strip for strip in best if _log_odds(strip.score) > _log_odds(best[0].score) - SPREAD]
+    return "\n".join(_joined(passage.text, sorted(kept, key=lambda strip: strip.place)))
