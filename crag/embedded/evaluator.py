@@ -77,8 +77,8 @@ class EmbeddedEvaluator:
         return read_question(question, vector, self._embeddings.information)
 
     def _judged(self, question: Question, passage: Passage) -> Judged:
-        if not passage.strips:
-            return Judged(passage, 0.0, [])
+        if not any(c.isalnum() for c in passage.text):
+            return Judged(passage, 0.0, [0.0] * len(passage.strips))
         cross = language_of(passage.text) != question.language
         line = self._lines["cross" if cross else "same"]
         alone = [_alone(s, v) for s, v in zip(passage.strips, passage.strip_vectors, strict=True)]
