@@ -15,7 +15,8 @@ from crag.metering import metered
 
 REFUND = (
     "Our shop is open from nine to six. "
-    "Refunds are paid within five working days after we receive the goods. For questions write to the service desk."
+    "Refunds are paid within five working days after we receive the goods. "
+    "For questions write to the service desk."
 )
 REFUND_ZH = "本店营业时间为九点到六点。收到退货后，退款将在五个工作日内支付。如有疑问请联系客服。"
 WALL = "The Great Wall of China was built over many centuries to protect the northern border."

@@ -3,7 +3,7 @@ from langchain_core.documents import Document
 
 from crag.citations import CitationFilter
 from crag.embedded.evaluator import EmbeddedEvaluator
-from crag.embedded.quoting import QuotingGenerator, StripRefiner
+from crag.embedded.quoting import QuotingGenerator, StripRefiner, quoted_part
 from crag.embedded.vectors import PassageVectors
 from crag.knowledge.embeddings import EmbeddedEmbeddings
 
@@ -46,6 +46,12 @@ async def test_a_chinese_question_is_answered_in_chinese(answer):
         "文档中写道：\n“收到退货后，退款将在五个工作日内支付到原账户。” [1]\n"
         "（以上为原文摘录；未配置语言模型。）"
     )
+
+
+async def test_the_quotations_can_be_told_from_the_words_around_them(answer):
+    draft = await answer("退款在几个工作日内支付？", REFUND_ZH)
+    assert quoted_part(draft.text) == "“收到退货后，退款将在五个工作日内支付到原账户。” [1]"
+    assert quoted_part("Five days. [1]") == "Five days. [1]"
 
 
 @pytest.mark.parametrize(

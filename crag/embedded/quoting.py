@@ -59,6 +59,14 @@ class QuotingGenerator:
         return Draft("\n".join([opening, *lines, note]), answered=True)
 
 
+def quoted_part(answer: str) -> str:
+    """The quotations of such an answer without the words around them; any other answer as it is."""
+    for opening, note in _WORDING.values():
+        if answer.startswith(f"{opening}\n") and answer.endswith(f"\n{note}"):
+            return answer[len(opening) + 1 : -len(note) - 1]
+    return answer
+
+
 def _quotes(judged: list[Judged]) -> list[tuple[int, str]]:
     """Number and text of the quotations, by document in the order of the best strip, and by place in it."""
     chosen = _best_strips(judged)
