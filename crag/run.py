@@ -1,6 +1,7 @@
 """`python -m crag.run`: ask one question and see the answer, its sources and how it came about."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -94,12 +95,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 view.explain(error.answer, verbose=True)
         view.note(f"crag: {error}")
         return 1
+    except BrokenPipeError:
+        # Whoever read the answer has gone; Python must not try to flush it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        view.note(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        return 1
     except KeyboardInterrupt:
         view.note("crag: interrupted")
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -136,8 +141,10 @@ def _question(args: argparse.Namespace) -> str:
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
-    from crag.settings import Settings
+    from crag.settings import GRAPHS, Settings
 
+    if args.graph is not None and args.graph not in GRAPHS:
+        raise SettingsError(f"no graph named {args.graph!r}; there are {', '.join(GRAPHS)}")
     names = ("k", "kb", "model", "evaluator", "upper", "lower", "aggregate", "web", "web_snapshot")
     flags = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.web_snapshot and not args.web:

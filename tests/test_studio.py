@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 
 ROOT = Path(__file__).parent.parent
 KEYS = ("CRAG_", "OPENAI_", "TAVILY_", "LANGSMITH_", "LANGCHAIN_")
@@ -64,10 +65,15 @@ def _wait_until_up(url: str, server: "subprocess.Popen[bytes]") -> None:
     raise RuntimeError("langgraph dev did not come up within a minute")
 
 
-async def test_a_question_runs_through_the_server_and_streams_its_steps(studio: str) -> None:
-    client = get_client(url=studio)
+@pytest.fixture
+async def client(studio: str) -> AsyncIterator[LangGraphClient]:
+    async with get_client(url=studio) as opened:
+        yield opened
+
+
+async def test_a_question_runs_through_the_server_and_streams_its_steps(client: LangGraphClient) -> None:
     assistants = await client.assistants.search()
-    assert {"crag", "fixed"} <= {assistant["graph_id"] for assistant in assistants}
+    assert {"crag", "batched", "agentic", "fixed"} == {assistant["graph_id"] for assistant in assistants}
 
     steps: list[str] = []
     final: dict[str, object] = {}
@@ -94,8 +100,7 @@ async def test_a_question_runs_through_the_server_and_streams_its_steps(studio: 
     assert "hypothetical" in str(final["answer"]).lower()
 
 
-async def test_two_questions_at_once_do_not_mix(studio: str) -> None:
-    client = get_client(url=studio)
+async def test_two_questions_at_once_do_not_mix(client: LangGraphClient) -> None:
     questions = ("What is the formula of reciprocal rank fusion?", "HyDE 是怎么工作的？")
     results = await asyncio.gather(
         *(client.runs.wait(None, "crag", input={"question": question}) for question in questions)

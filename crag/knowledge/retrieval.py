@@ -8,7 +8,7 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import CragError, ModelError
+from crag.errors import CragError, KnowledgeBaseError, ModelError
 from crag.knowledge.lexical import LexicalIndex, lexical_index
 from crag.knowledge.store import LANG, OWN, STRIPS, KnowledgeBase, Stored
 from crag.language import language_of
@@ -139,7 +139,13 @@ def _strips(passage: Stored, vector: Any) -> Any:
         return vector[None, :]
     from crag.embedded.vectors import decode_strips
 
-    return decode_strips(str(stored), len(vector))
+    try:
+        return decode_strips(str(stored), len(vector))
+    except ValueError:
+        raise KnowledgeBaseError(
+            "the knowledge base holds vectors that cannot be read, damaged or of another version; "
+            "ingest into a new folder with python -m crag.ingest PATH --kb DIR"
+        ) from None
 
 
 def _ranked(candidates: list[_Candidate], language: str) -> list[_Candidate]:
