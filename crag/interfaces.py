@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-
 Verdict = Literal["correct", "ambiguous", "incorrect"]
 
 
@@ -29,7 +28,7 @@ class Draft(NamedTuple):
 
 
 class Claim(TypedDict):
-    """One statement of an answer and the numbers [n] of the documents that support it, none if unsupported."""
+    """One statement of an answer and the numbers [n] of the documents that support it, if any."""
 
     text: str
     supported_by: list[int]

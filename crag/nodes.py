@@ -28,7 +28,7 @@ def step(
     *,
     first: bool = False,
 ) -> Any:
-    """A node for `add_node`: `work` under a meter of its own. The first step of a question starts its logs afresh."""
+    """A node for `add_node`: `work` under a meter of its own; the first step starts the logs afresh."""
 
     async def run(state: Any) -> Update:
         began = time.perf_counter()
