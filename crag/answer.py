@@ -139,8 +139,8 @@ def read_state(
             for n in cited
             if 0 < n <= len(final)
         ],
-        grounded=None,
-        grounding_reason=None,
+        grounded=state.get("grounded"),
+        grounding_reason=state.get("grounding_reason"),
         search_query=state.get("search_query"),
         path=[entry.split("(", 1)[0] for entry in path],
         path_text=" → ".join(path),

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langgraph.graph import END, StateGraph
 from langgraph.types import Overwrite, Send
 
 from crag.budget import pack
@@ -15,7 +16,7 @@ from crag.grading import keep
 from crag.language import language_of
 from crag.metering import Meter, Spent, meter, metered
 from crag.services import Services
-from crag.state import CRAGState, OneDocument, Turn
+from crag.state import CRAGInput, CRAGState, OneDocument, Turn
 
 Update = dict[str, Any]
 LOGS = ("path", "spent", "warnings")
@@ -76,6 +77,8 @@ async def retrieve(state: CRAGState, services: Services) -> Update:
         "final_docs": [],
         "answer": "",
         "answered": False,
+        "grounded": None,
+        "grounding_reason": None,
         "path": [f"retrieve({len(documents)})"],
     }
 
@@ -188,3 +191,22 @@ async def generate(state: CRAGState, services: Services) -> Update:
         "history": [Turn(question=question, answer=text)],
         "path": ["generate" if answered else "generate(refused)"],
     }
+
+
+def add_check(graph: "StateGraph[CRAGState, None, CRAGInput, CRAGState]", services: Services) -> None:
+    """The end of every graph: an answer is checked if somebody wants it, a refusal claims nothing."""
+    graph.add_node("check", step("check", check, services))
+
+    def to_check(state: CRAGState) -> Literal["check", "__end__"]:
+        return "check" if services.check and state["answered"] else "__end__"
+
+    graph.add_conditional_edges("generate", to_check)
+    graph.add_edge("check", END)
+
+
+async def check(state: CRAGState, services: Services) -> Update:
+    """Whether the answer says only what its documents say; a check that fails is no yes."""
+    found = await services.checker(state["question"], state["answer"], state["final_docs"])
+    unverified = (found.reason or "").startswith("unverified")
+    shown = "grounded" if found.grounded else "unverified" if unverified else "not grounded"
+    return {"grounded": found.grounded, "grounding_reason": found.reason, "path": [f"check({shown})"]}

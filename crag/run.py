@@ -45,7 +45,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "question", nargs="?", metavar="QUESTION", help="the question; - or a pipe reads standard input"
     )
-    p.add_argument("--graph", metavar="G", help="crag (default) or fixed, the baseline without correction")
+    p.add_argument(
+        "--graph",
+        metavar="G",
+        help="crag (default), batched, agentic, or fixed: no correction",
+    )
     p.add_argument("-k", metavar="N", help="documents to retrieve (default 4)")
     p.add_argument("--kb", metavar="DIR", help="folder of the knowledge base (default .crag/kb)")
     p.add_argument(
@@ -63,6 +67,11 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--no-web", action="store_true", help="nothing leaves this machine but calls to your model"
+    )
+    p.add_argument(
+        "--check",
+        action=argparse.BooleanOptionalAction,
+        help="check that the answer says only what its sources say (agentic checks unless told not to)",
     )
     p.add_argument("--thread", metavar="ID", help="keep a conversation under this name")
     p.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -145,7 +154,7 @@ def _settings(args: argparse.Namespace) -> "Settings":
 
     if args.graph is not None and args.graph not in GRAPHS:
         raise SettingsError(f"no graph named {args.graph!r}; there are {', '.join(GRAPHS)}")
-    names = ("k", "kb", "model", "evaluator", "upper", "lower", "aggregate", "web", "web_snapshot")
+    names = ("k", "kb", "model", "evaluator", "upper", "lower", "aggregate", "check", "web", "web_snapshot")
     flags = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.web_snapshot and not args.web:
         flags["web"] = "snapshot"

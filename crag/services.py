@@ -7,8 +7,10 @@ from crag.answer import Models
 from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
 from crag.generation import ModelGenerator
 from crag.grading import LLMGrader, Thresholds
+from crag.grounding import ModelChecker
 from crag.interfaces import (
     Alternatives,
+    Checker,
     Generator,
     Grader,
     PassageGrader,
@@ -68,6 +70,8 @@ class Services:
     strip_refiner: Refiner
     generator: Generator
     reasons_generator: Generator
+    checker: Checker
+    check: bool | None
     thresholds: Thresholds
     thresholds_source: Origin
     k: int
@@ -105,6 +109,8 @@ def build_services(settings: Settings, own: Own) -> Services:
         strip_refiner=Later(lambda: ModelStripRefiner(grader)) if grader else Later(embedded.refiner),
         generator=_generator(settings, generator, embedded),
         reasons_generator=_generator(settings, generator, embedded, reasons=True),
+        checker=_checker(settings, own, embedded),
+        check=settings.check,
         thresholds=Thresholds(upper=settings.upper, lower=settings.lower, aggregate=settings.aggregate),
         thresholds_source=settings.thresholds_source,
         k=settings.k,
@@ -143,6 +149,14 @@ def _generator(
     return Later(lambda: ModelGenerator(chat, settings.context_tokens, reasons=reasons))
 
 
+def _checker(settings: Settings, own: Own, embedded: "_Embedded") -> Checker:
+    chat = _chat(settings, own, "checker")
+    if chat is None:
+        return Later(embedded.checker)
+    same = own.model is not None or settings.endpoint("checker") == settings.endpoint("generator")
+    return Later(lambda: ModelChecker(chat, settings.context_tokens, same_model=same))
+
+
 def _web(settings: Settings, own: Own) -> WebSearch | None:
     if own.web_search is not None:
         from crag.web import from_callable
@@ -168,9 +182,11 @@ def _names(settings: Settings, own: Own, grader: ChatModel | None, generator: Ch
         embedding = getattr(own.embeddings, "model_id", type(own.embeddings).__name__)
     else:
         embedding = settings.embedding_model or EMBEDDED
+    checker = _chat(settings, own, "checker")
     return Models(
         grader="own grader" if own.grader is not None else grader.name if grader else EMBEDDED,
         generator=generator.name if generator else "embedded: quotes",
+        checker=checker.name if checker else EMBEDDED,
         embedding=embedding,
     )
 
@@ -208,6 +224,11 @@ class _Embedded:
         from crag.embedded.quoting import QuotingGenerator
 
         return QuotingGenerator(self._evaluator())
+
+    def checker(self) -> Checker:
+        from crag.embedded.grounding import EmbeddedChecker
+
+        return EmbeddedChecker(self._vectors())
 
     def retriever(self) -> Retriever:
         from crag.knowledge.retrieval import HybridRetriever

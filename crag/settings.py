@@ -117,6 +117,7 @@ class Settings(BaseSettings):
     upper: Unit = 0.7
     lower: Unit = 0.3
     aggregate: Aggregate = "max"
+    check: bool | None = None
 
     # Knowledge base.
     kb: Path = Path(".crag/kb")

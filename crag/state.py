@@ -53,6 +53,8 @@ class CRAGState(TypedDict, total=False):
     final_docs: list[Document]
     answer: str
     answered: bool
+    grounded: bool | None
+    grounding_reason: str | None
     path: Annotated[list[str], add]
     spent: Annotated[list[Spent], add]
     warnings: Annotated[list[str], add]

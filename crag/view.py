@@ -58,6 +58,8 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
             f"Verdict  {answer.verdict} ({t.aggregate} score {overall}; "
             f"correct from {t.upper:g}, incorrect up to {t.lower:g}; thresholds: {t.source})"
         )
+    if answer.grounded is not None:
+        lines.append("Grounded " + ("yes" if answer.grounded else f"no: {answer.grounding_reason}"))
     if answer.search_query:
         lines.append(f"Searched {answer.search_query}")
     lines.append(f"Path     {answer.path_text}")

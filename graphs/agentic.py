@@ -8,11 +8,11 @@ reason. One correction at most: the graph has no cycle.
 from dataclasses import replace
 from functools import partial
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Checkpointer
 
 from crag.grading import Thresholds
-from crag.nodes import generate, retrieve, score_document, step, web_search
+from crag.nodes import add_check, generate, retrieve, score_document, step, web_search
 from crag.nodes_agentic import (
     alternatives,
     corrections,
@@ -38,12 +38,13 @@ def tuned(services: Services) -> Services:
         generator=services.reasons_generator,
         # The web is asked the question itself, so that the search waits for no call.
         rewriter=None,
+        check=services.check is not False,
         thresholds=Thresholds(upper=good, lower=good, aggregate="mean"),
     )
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
-    """retrieve → grade → (alternatives → retrieve_again, web_search → regrade) → filter → generate."""
+    """retrieve → grade → (alternatives, web → retrieve_again → regrade) → filter → generate → check."""
     services = tuned(services)
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
@@ -71,7 +72,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_edge("regrade_document", "regrade")
     graph.add_edge("regrade", "filter")
     graph.add_edge("filter", "generate")
-    graph.add_edge("generate", END)
+    add_check(graph, services)
     return graph.compile(checkpointer=checkpointer, name="agentic")
 
 

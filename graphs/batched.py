@@ -6,12 +6,12 @@ calls: 3, 3 and the search, 4 and the search, in at most 3, 4 and 4 rounds; with
 
 from dataclasses import replace
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Checkpointer
 
 from crag.batching import as_unit
 from crag.grading import Thresholds
-from crag.nodes import generate, retrieve, step, web_search
+from crag.nodes import add_check, generate, retrieve, step, web_search
 from crag.nodes_batched import assemble_corrected, corrections, refine_strips, score_passages
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
@@ -35,7 +35,7 @@ def tuned(services: Services) -> Services:
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
-    """retrieve → score → (refine_strips and/or web_search) → assemble → generate."""
+    """retrieve → score → (refine_strips and/or web_search) → assemble → generate [→ check]."""
     services = tuned(services)
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
@@ -51,7 +51,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_edge("refine_strips", "assemble")
     graph.add_edge("web_search", "assemble")
     graph.add_edge("assemble", "generate")
-    graph.add_edge("generate", END)
+    add_check(graph, services)
     return graph.compile(checkpointer=checkpointer, name="batched")
 
 

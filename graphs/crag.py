@@ -4,10 +4,11 @@ After "Corrective Retrieval Augmented Generation" (arXiv 2401.15884): correct us
 incorrect replaces it by the web, ambiguous uses both.
 """
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Checkpointer
 
 from crag.nodes import (
+    add_check,
     assemble,
     each_document,
     generate,
@@ -24,7 +25,7 @@ from crag.state import CRAGInput, CRAGState, Graph
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
-    """retrieve → score → (web_search → refine) → assemble → generate."""
+    """retrieve → score → (web_search → refine) → assemble → generate [→ check]."""
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
     graph.add_node("score_document", step("score", score_document, services))
@@ -41,7 +42,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_edge("web_search", "refine")
     graph.add_edge("refine", "assemble")
     graph.add_edge("assemble", "generate")
-    graph.add_edge("generate", END)
+    add_check(graph, services)
     return graph.compile(checkpointer=checkpointer, name="crag")
 
 

@@ -1,22 +1,22 @@
 """The baseline: retrieve and generate, nothing in between, to measure what correction is worth."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Checkpointer
 
-from crag.nodes import generate, retrieve_context, step
+from crag.nodes import add_check, generate, retrieve_context, step
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
-    """retrieve → generate."""
+    """retrieve → generate [→ check]."""
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve_context, services, first=True))
     graph.add_node("generate", step("generate", generate, services))
 
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "generate")
-    graph.add_edge("generate", END)
+    add_check(graph, services)
     return graph.compile(checkpointer=checkpointer, name="fixed")
 
 

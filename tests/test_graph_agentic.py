@@ -63,7 +63,7 @@ def script(
 async def asked(server: OpenAIServer, **options: Any) -> Answer:
     settings = Settings(
         _env_file=None, base_url=server.url, model="scripted", retries=0, concurrency=16,
-        **options.pop("settings", {"web": "off"}),
+        **({"check": False} | options.pop("settings", {"web": "off"})),
     )  # fmt: skip
     return await aask(
         options.pop("question", QUESTION),
@@ -312,3 +312,17 @@ async def test_a_second_question_of_a_thread_begins_afresh(openai_server: Serve,
     assert first.path_text == again.path_text
     assert first.documents == again.documents
     assert len(graded(server)) == 16
+
+
+async def test_an_answer_is_checked_unless_told_not_to(openai_server: Serve) -> None:
+    scripted = script({name: grade(0.9, "has it") for name in ("boats", "birds", "kiosk", "cliffs")})
+
+    def reply(messages: list[dict[str, Any]]) -> "str | Reply":
+        if "check whether an answer" in messages[0]["content"]:
+            return "Spring tides come twice a month | [1]\nVerdict: grounded"
+        return scripted(messages)
+
+    answer = await asked(openai_server(reply), settings={"check": None, "web": "off"})
+    assert answer.grounded is True
+    assert answer.path[-1] == "check"
+    assert answer.models.checker == "scripted"

@@ -191,10 +191,9 @@ async def test_scoring_eight_documents_takes_one_round(openai_server: Callable[.
     def reply(messages: list[dict[str, Any]]) -> str:
         return "0.9" if "0 to 1" in messages[-1]["content"] else "So it is [1]."
 
-    server = openai_server(reply, latency=0.2)
+    server = openai_server(reply, latency=0.6)
     answer = await aask("Why?", settings=settings(server, k=8), retriever=eight)
     grading, generating = server.chats[:8], server.chats[8:]
-    assert server.max_concurrency == 8
     assert max(call.start for call in grading) < min(call.end for call in grading)
     assert len(generating) == 1
     assert answer.usage.llm_calls == 9
@@ -264,3 +263,43 @@ async def test_nothing_retrieved_is_incorrect_and_refused(openai_server: Callabl
     assert answer.answered is False
     assert server.chats == []
     assert "没有找到" in answer.answer or "未找到" in answer.answer
+
+
+async def test_a_check_by_a_model_reports_what_no_source_supports(
+    openai_server: Callable[..., OpenAIServer],
+) -> None:
+    graded = script(
+        {"tides": "0.9", "boats": "0.1", "birds": "0.1"}, "Twice a month [1]. It is a law of 1823 [1]."
+    )
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        if "check whether an answer" in messages[0]["content"]:
+            return "Spring tides come twice a month | [1]\nIt is a law of 1823 | none\nVerdict: not grounded"
+        return str(graded(messages))
+
+    server = openai_server(reply)
+    answer = await asked(server, settings={"check": True})
+    assert answer.grounded is False
+    assert "It is a law of 1823" in (answer.grounding_reason or "")
+    assert answer.path_text.endswith("→ generate → check(not grounded)")
+    assert any("the model that wrote it" in warning for warning in answer.warnings)
+
+
+async def test_a_checker_that_fails_leaves_the_answer_unverified(
+    openai_server: Callable[..., OpenAIServer],
+) -> None:
+    good = openai_server(script({"tides": "0.9", "boats": "0.1", "birds": "0.1"}))
+    down = openai_server(Reply("down", status=500))
+    answer = await asked(
+        good, settings={"check": True, "checker_base_url": down.url, "checker_model": "other", "retries": 0}
+    )
+    assert answer.answer == "Twice a month [1]."
+    assert answer.grounded is False
+    assert (answer.grounding_reason or "").startswith("unverified: ")
+
+
+async def test_nobody_checked_is_neither_grounded_nor_not(openai_server: Callable[..., OpenAIServer]) -> None:
+    server = openai_server(script({"tides": "0.9", "boats": "0.1", "birds": "0.1"}))
+    answer = await asked(server)
+    assert answer.grounded is None
+    assert answer.grounding_reason is None

@@ -9,6 +9,7 @@ from importlib.resources import files
 from langchain_core.documents import Document
 
 from crag.embedded.evaluator import Line
+from crag.embedded.quoting import quoted_part
 from crag.embedded.support import Context, Strip
 from crag.embedded.vectors import Passage, PassageVectors
 from crag.errors import CragError
@@ -44,6 +45,7 @@ class EmbeddedChecker:
 
     async def __call__(self, question: str, answer: str, documents: list[Document]) -> Check:
         """Grounded only if every sentence is, and no fact is missing; the reason names this a heuristic."""
+        answer = quoted_part(answer)
         sentences = [text for strip in split_strips(answer) if (text := without_citations(strip))]
         texts = {n: document.page_content for n, document in enumerate(documents, 1)}
         if not any(text.strip() for text in texts.values()):
