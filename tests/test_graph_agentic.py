@@ -88,7 +88,7 @@ async def test_a_good_retrieval_is_filtered_and_answered_in_two_rounds(openai_se
             "kiosk": grade(0.6, "has hours"),
             "cliffs": grade(0.5, "nearby"),
         }),
-        latency=0.2,
+        latency=0.5,
     )  # fmt: skip
     answer = await asked(server, web_search=search)
     assert answer.verdict == "correct"
@@ -119,7 +119,7 @@ async def test_a_poor_retrieval_with_one_good_document_asks_the_knowledge_base_a
         "moon": grade(0.9, "names both days"),
         "tides": grade(0.9, "all of it"),
     }
-    server = openai_server(script(good), latency=0.2)
+    server = openai_server(script(good), latency=0.5)
     answer = await asked(server, web_search=search)
     assert answer.verdict == "incorrect"
     assert answer.path_text == (
@@ -135,7 +135,7 @@ async def test_a_poor_retrieval_with_one_good_document_asks_the_knowledge_base_a
 async def test_where_nothing_is_good_the_web_is_searched_beside_the_knowledge_base(
     openai_server: Serve,
 ) -> None:
-    server = openai_server(script({"the web": grade(0.9, "says so")}), latency=0.2)
+    server = openai_server(script({"the web": grade(0.9, "says so")}), latency=0.5)
     answer = await asked(server, web_search=search)
     assert answer.path_text == (
         "retrieve(4) → grade(0.10) → alternatives(3) → web_search(ok, 1) → retrieve(8) → grade(0.19) → "
@@ -241,7 +241,7 @@ async def test_no_more_is_graded_again_than_three_retrievals_can_bring(openai_se
     async def endless(question: str, k: int) -> list[Document]:
         return [Document(id=f"{question}{n}", page_content=f"About {question} {n}.") for n in range(k)]
 
-    server = openai_server(script({}), latency=0.1)
+    server = openai_server(script({}), latency=0.5)
     answer = await asked(server, retriever=endless, web_search=search)
     assert len(graded(server)) == 4 + 12
     assert answer.usage.llm_calls == 4 + 1 + 12

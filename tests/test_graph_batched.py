@@ -70,7 +70,7 @@ def kept(answer: Answer) -> dict[str, str]:
 
 
 async def test_a_correct_retrieval_is_refined_to_its_strips_in_three_calls(openai_server: Serve) -> None:
-    server = openai_server(script("1: 5\n2: 2\n3: 1"), latency=0.2)
+    server = openai_server(script("1: 5\n2: 2\n3: 1"), latency=0.5)
     answer = await asked(server, web_search=search)
     assert answer.verdict == "correct"
     assert answer.overall_score == 1.0
@@ -87,7 +87,7 @@ async def test_a_correct_retrieval_is_refined_to_its_strips_in_three_calls(opena
 async def test_an_incorrect_retrieval_is_replaced_by_a_keyword_search_in_three_calls(
     openai_server: Serve,
 ) -> None:
-    server = openai_server(script("1: 2\n2: 1\n3: 1", answer="Twice [2]."), latency=0.2)
+    server = openai_server(script("1: 2\n2: 1\n3: 1", answer="Twice [2]."), latency=0.5)
     answer = await asked(server, web_search=search)
     assert answer.verdict == "incorrect"
     assert answer.search_query == "spring tides frequency"
@@ -102,7 +102,7 @@ async def test_an_incorrect_retrieval_is_replaced_by_a_keyword_search_in_three_c
 async def test_an_ambiguous_retrieval_is_refined_while_the_web_is_searched_in_four_calls(
     openai_server: Serve,
 ) -> None:
-    server = openai_server(script("1: 3\n2: 1\n3: 2", answer="Twice [1][4]."), latency=0.2)
+    server = openai_server(script("1: 3\n2: 1\n3: 2", answer="Twice [1][4]."), latency=0.5)
     # The first question pays for the making of clients, which takes as long as a call here.
     await asked(server, web_search=search)
     server.requests.clear()
