@@ -25,6 +25,7 @@ SHOWN = 3
 """Unsupported claims that a reason names."""
 
 _MARKS = re.compile(r"\s*\[\d{1,3}\]")
+_LEADING = re.compile(r"(?:\s*\[\d{1,3}\])+")
 
 
 def without_citations(text: str) -> str:
@@ -35,13 +36,26 @@ def without_citations(text: str) -> str:
 def unsupported_citations(answer: str, claims: Sequence[Claim]) -> list[tuple[int, str]]:
     """Each [n] whose sentence makes claims that document n supports none of, with that sentence, in order."""
     found = []
-    for sentence in split_strips(answer):
+    for sentence in _sentences(answer):
         numbers = cited(sentence)
         words = set(content_terms(without_citations(sentence)))
         made = [claim for claim in claims if _share(without_citations(claim["text"]), words) >= SAME]
         supporting = {n for claim in made for n in claim["supported_by"]}
         found += [(n, without_citations(sentence)) for n in numbers if made and n not in supporting]
     return found
+
+
+def _sentences(answer: str) -> list[str]:
+    """The strips of an answer, each with the citations that follow it, also after its full stop or quote."""
+    sentences: list[str] = []
+    for strip in split_strips(answer):
+        own = _LEADING.match(strip)
+        if own and sentences:
+            sentences[-1] += own[0]
+            strip = strip[own.end() :]
+        if strip.strip():
+            sentences.append(strip)
+    return sentences
 
 
 def warn_of_citations(answer: str, claims: Sequence[Claim]) -> None:

@@ -66,6 +66,14 @@ def hashed_embedding(text: str, width: int = 8) -> list[float]:
     return [byte / 255 for byte in digest[:width]]
 
 
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    # Waiting for idle keep-alive connections would make every test slow to end.
+    block_on_close = False
+    # Many calls at once must not wait a second because the queue for connections is full.
+    request_queue_size = 256
+
+
 class OpenAIServer:
     """Serves /v1/chat/completions (JSON and SSE) and /v1/embeddings while the `with` block runs.
 
@@ -89,10 +97,7 @@ class OpenAIServer:
         self.max_concurrency = 0
         self._running = 0
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
-        # Waiting for idle keep-alive connections would make every test slow to end.
-        self._http.block_on_close = False
+        self._http = _Http(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
     @property

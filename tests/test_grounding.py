@@ -149,3 +149,14 @@ def test_a_citation_is_held_against_the_claims_of_its_own_sentence(
 ) -> None:
     made = [Claim(text=text, supported_by=numbers) for text, numbers in claims]
     assert unsupported_citations(answer, made) == found
+
+
+def test_a_citation_after_a_quotation_belongs_to_the_quotation_before_it() -> None:
+    claims = [
+        Claim(text="Spring tides come twice a month.", supported_by=[1]),
+        Claim(text="Neap tides fall between them.", supported_by=[2]),
+    ]
+    answer = "“Spring tides come twice a month.” [1]\n“Neap tides fall between them.” [2]"
+    assert unsupported_citations(answer, claims) == []
+    swapped = "“Spring tides come twice a month.” [2]\n“Neap tides fall between them.” [1]"
+    assert [n for n, _ in unsupported_citations(swapped, claims)] == [2, 1]
