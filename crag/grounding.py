@@ -25,6 +25,7 @@ SHOWN = 3
 """Unsupported claims that a reason names."""
 
 _MARKS = re.compile(r"\s*\[\d{1,3}\]")
+_QUOTED_LINE = re.compile(r"(?<=\])\n(?=[“\"「])")
 _LEADING = re.compile(r"(?:\s*\[\d{1,3}\])+")
 
 
@@ -45,16 +46,22 @@ def unsupported_citations(answer: str, claims: Sequence[Claim]) -> list[tuple[in
     return found
 
 
+def answer_strips(answer: str) -> list[str]:
+    """The strips of an answer; a quotation on a line of its own ends there, with or without a full stop."""
+    return [strip for part in _QUOTED_LINE.split(answer) for strip in split_strips(part)]
+
+
 def _sentences(answer: str) -> list[str]:
     """The strips of an answer, each with the citations that follow it, also after its full stop or quote."""
     sentences: list[str] = []
-    for strip in split_strips(answer):
+    for strip in answer_strips(answer):
         own = _LEADING.match(strip)
+        rest = strip
         if own and sentences:
             sentences[-1] += own[0]
-            strip = strip[own.end() :]
-        if strip.strip():
-            sentences.append(strip)
+            rest = strip[own.end() :]
+        if rest.strip():
+            sentences.append(rest)
     return sentences
 
 

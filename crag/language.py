@@ -10,6 +10,11 @@ _HAN = re.compile(f"[{HAN}]")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+def readable(text: str) -> str:
+    """`text` with "?" for halves of character pairs, which no output and no server can write."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def han_count(text: str) -> int:
     """Number of Chinese characters in `text`."""
     return len(_HAN.findall(text))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_core.messages import BaseMessage
 
 from crag.errors import ModelError
+from crag.language import readable
 from crag.llm_client import Client, close, openai_client
 from crag.llm_errors import host_of, model_error
 from crag.loops import PerLoop
@@ -128,8 +129,7 @@ class ChatModel:
         return options
 
     def _count(self, reply: BaseMessage) -> None:
-        usage = getattr(reply, "usage_metadata", None) or {}
-        spent, written = usage.get("input_tokens"), usage.get("output_tokens")
+        spent, written = _tokens(reply)
         prices = self._settings.price_input, self._settings.price_output
         cost = None
         if spent is not None and written is not None and None not in prices:
@@ -137,7 +137,7 @@ class ChatModel:
         meter().llm(spent, written, cost)
 
     def _text(self, reply: BaseMessage) -> str:
-        raw = str(reply.text)
+        raw = readable(str(reply.text))
         text = strip_thinking(raw)
         finish = reply.response_metadata.get("finish_reason")
         if finish == "content_filter":
@@ -185,3 +185,15 @@ def _secrets(settings: Settings) -> Iterable[str]:
     for value in dict(settings).values():
         if hasattr(value, "get_secret_value"):
             yield value.get_secret_value()
+
+
+def _tokens(reply: BaseMessage) -> tuple[int | None, int | None]:
+    """Tokens read and written; None for what the server did not tell, or told as no count."""
+    usage = getattr(reply, "usage_metadata", None) or {}
+    told = reply.response_metadata.get("token_usage") or {}
+    counts = []
+    for name, server_name in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
+        count = usage.get(name)
+        known = isinstance(count, int) and count >= 0 and told.get(server_name, count) is not None
+        counts.append(count if known else None)
+    return counts[0], counts[1]

@@ -3,22 +3,28 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from crag.errors import SettingsError
+from crag.errors import CragError, SettingsError
 from crag.interfaces import Grade, Grader, Retriever
+from crag.language import readable
 from crag.metering import meter
 
 
 async def called(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function, awaited when it is async and run in a thread when it is not."""
-    if inspect.iscoroutinefunction(function):
-        return await function(*arguments)
-    result = await asyncio.to_thread(function, *arguments)
-    return await result if inspect.isawaitable(result) else result
+    try:
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        result = await asyncio.to_thread(function, *arguments)
+        return await result if inspect.isawaitable(result) else result
+    except SystemExit as error:
+        # It would end the event loop, and with it every later question.
+        raise RuntimeError(f"SystemExit({error})") from error
 
 
 def own_retriever(given: Any) -> Retriever:
@@ -28,19 +34,30 @@ def own_retriever(given: Any) -> Retriever:
     """
 
     async def retrieve(question: str, k: int) -> list[Document]:
-        if isinstance(given, BaseRetriever):
-            found = await given.ainvoke(question)
-        else:
-            found = await called(given, question, k)
-        return [_from_kb(document) for document in found[:k]]
+        try:
+            if isinstance(given, BaseRetriever):
+                found = await given.ainvoke(question)
+            else:
+                found = await called(given, question, k)
+            return [_from_kb(document) for document in islice(found, k)]
+        except CragError:
+            raise
+        except Exception as error:
+            raise CragError(f"the retriever you brought failed: {error!r}") from error
 
     if not (isinstance(given, BaseRetriever) or callable(given)):
         raise SettingsError("retriever must be a LangChain retriever or a callable (question, k) → documents")
     return retrieve
 
 
-def _from_kb(document: Document) -> Document:
-    return document.model_copy(update={"metadata": {"origin": "kb", **document.metadata}})
+def _from_kb(found: Any) -> Document:
+    document = found[0] if isinstance(found, tuple) else found
+    if not isinstance(document, Document):
+        raise TypeError(f"it returned {type(document).__name__} instead of LangChain documents")
+    text = readable(document.page_content)
+    return document.model_copy(
+        update={"page_content": text, "metadata": {"origin": "kb", **document.metadata}}
+    )
 
 
 def own_grader(given: Any) -> Grader:
@@ -56,11 +73,12 @@ def own_grader(given: Any) -> Grader:
             return _unscored(f"the grader failed: {error!r}")
         graded: Mapping[str, Any] = result if isinstance(result, Mapping) else {"score": result}
         score, reason = graded.get("score"), graded.get("reason")
+        reason = None if reason is None else str(reason)
         if score is None:
             return Grade(score=None, reason=reason or "unscored by the grader")
         try:
             value = float(score)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return _unscored(f"the grader returned {score!r}")
         if not 0 <= value <= 1:
             return _unscored(f"the grader returned {value}, not a score in [0, 1]")

@@ -1,6 +1,7 @@
 """The library: a question in, an Answer out. `ask` for sync callers, `aask` for async ones."""
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from crag.answer import Answer, UsedThresholds, read_state
 from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited
+from crag.language import readable
 from crag.services import Own, Services, build_services
 from crag.settings import GRAPHS, Settings, unknown_variables
 from crag.state import CRAGInput, CRAGState, Graph
@@ -57,6 +59,7 @@ async def aask(
     """
     if not question.strip():
         raise SettingsError("the question is empty; ask something")
+    question = readable(question)
     settings = settings or Settings()
     services = tuned(graph, _services(settings, own))
     began = time.perf_counter()
@@ -111,7 +114,7 @@ class _Stream:
         if metadata.get("langgraph_node") != "generate":
             return
         self._filter = self._filter or CitationFilter(sources)
-        self._show(self._filter.feed(str(chunk.text)))
+        self._show(self._filter.feed(readable(str(chunk.text))))
 
     def finish(self, answer: str) -> None:
         if answer.startswith(self._shown):
@@ -171,22 +174,36 @@ async def _checkpointer(
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    await asyncio.to_thread(settings.threads.parent.mkdir, parents=True, exist_ok=True)
-    async with AsyncSqliteSaver.from_conn_string(str(settings.threads)) as saver:
-        yield saver
+    try:
+        await asyncio.to_thread(settings.threads.parent.mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(settings, error) from None
+    try:
+        async with AsyncSqliteSaver.from_conn_string(str(settings.threads)) as saver:
+            yield saver
+    except sqlite3.Error as error:
+        raise _unusable(settings, error) from None
+
+
+def _unusable(settings: Settings, error: Exception) -> SettingsError:
+    return SettingsError(
+        f"conversations cannot be kept in {settings.threads} ({error}); set CRAG_THREADS to another file"
+    )
 
 
 _loop: asyncio.AbstractEventLoop | None = None
+_loop_thread: Thread | None = None
 _loop_lock = Lock()
 
 
 def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the one loop that sync callers share; clients and connections live on it."""
-    global _loop
+    global _loop, _loop_thread
     with _loop_lock:
-        if _loop is None:
+        if _loop is None or _loop_thread is None or not _loop_thread.is_alive():
             _loop = asyncio.new_event_loop()
-            Thread(target=_loop.run_forever, name="crag", daemon=True).start()
+            _loop_thread = Thread(target=_loop.run_forever, name="crag", daemon=True)
+            _loop_thread.start()
     future = asyncio.run_coroutine_threadsafe(work, _loop)
     try:
         return future.result()

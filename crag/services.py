@@ -238,16 +238,8 @@ class _Embedded:
         return HybridRetriever(KnowledgeBase(self._settings, embeddings), embeddings, self._vectors())
 
     def _embeddings(self) -> "Embeddings":
-        from crag.knowledge.embeddings import api_embeddings, embedded_embeddings
+        from crag.knowledge.passages import settings_embeddings
 
         if self._own.embeddings is not None:
             return cast("Embeddings", self._own.embeddings)
-        endpoint = self._settings.endpoint("embedding")
-        if endpoint is None:
-            return embedded_embeddings()
-        return api_embeddings(
-            endpoint,
-            batch=self._settings.embedding_batch,
-            timeout=self._settings.timeout,
-            retries=self._settings.retries,
-        )
+        return settings_embeddings(self._settings)

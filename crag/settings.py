@@ -4,6 +4,7 @@ import difflib
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +39,23 @@ def _clean_key(key: SecretStr) -> SecretStr | None:
 
 
 Key = Annotated[SecretStr | None, AfterValidator(lambda key: key and _clean_key(key))]
+
+
+def _url(url: str | None) -> str | None:
+    """Refuse what is no http address, before anything is sent to it."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url.strip())
+        complete = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        complete = False
+    if not complete:
+        raise ValueError("not an http address; it should look like http://127.0.0.1:8000/v1")
+    return url.strip()
+
+
+Url = Annotated[str | None, AfterValidator(_url)]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -72,33 +90,33 @@ class Settings(BaseSettings):
 
     # Models: one server for all of them, or one for each role.
     openai_api_key: Key = Field(None, validation_alias=_names("OPENAI_API_KEY"))
-    openai_base_url: str | None = Field(None, validation_alias=_names("OPENAI_BASE_URL"))
+    openai_base_url: Url = Field(None, validation_alias=_names("OPENAI_BASE_URL"))
     model: str | None = None
-    base_url: str | None = Field(None, validation_alias=_names("CRAG_BASE_URL", "CRAG_MODEL_BASE_URL"))
+    base_url: Url = Field(None, validation_alias=_names("CRAG_BASE_URL", "CRAG_MODEL_BASE_URL"))
     api_key: Key = Field(None, validation_alias=_names("CRAG_API_KEY", "CRAG_MODEL_API_KEY"))
     grader_model: str | None = None
-    grader_base_url: str | None = Field(
+    grader_base_url: Url = Field(
         None, validation_alias=_names("CRAG_GRADER_BASE_URL", "CRAG_GRADER_MODEL_BASE_URL")
     )
     grader_api_key: Key = Field(
         None, validation_alias=_names("CRAG_GRADER_API_KEY", "CRAG_GRADER_MODEL_API_KEY")
     )
     checker_model: str | None = None
-    checker_base_url: str | None = Field(
+    checker_base_url: Url = Field(
         None, validation_alias=_names("CRAG_CHECKER_BASE_URL", "CRAG_CHECKER_MODEL_BASE_URL")
     )
     checker_api_key: Key = Field(
         None, validation_alias=_names("CRAG_CHECKER_API_KEY", "CRAG_CHECKER_MODEL_API_KEY")
     )
     judge_model: str | None = None
-    judge_base_url: str | None = Field(
+    judge_base_url: Url = Field(
         None, validation_alias=_names("CRAG_JUDGE_BASE_URL", "CRAG_JUDGE_MODEL_BASE_URL")
     )
     judge_api_key: Key = Field(
         None, validation_alias=_names("CRAG_JUDGE_API_KEY", "CRAG_JUDGE_MODEL_API_KEY")
     )
     embedding_model: str | None = None
-    embedding_base_url: str | None = Field(
+    embedding_base_url: Url = Field(
         None, validation_alias=_names("CRAG_EMBEDDING_BASE_URL", "CRAG_EMBEDDING_MODEL_BASE_URL")
     )
     embedding_api_key: Key = Field(
@@ -132,8 +150,8 @@ class Settings(BaseSettings):
     web_results: int = Field(3, ge=1, le=20)
     web_timeout: Seconds = 20.0
     tavily_api_key: Key = Field(None, validation_alias=_names("TAVILY_API_KEY", "CRAG_TAVILY_API_KEY"))
-    tavily_url: str | None = None
-    searxng_url: str | None = None
+    tavily_url: Url = None
+    searxng_url: Url = None
     web_snapshot: Path | None = None
 
     _origins: set[str] = PrivateAttr(default_factory=set)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from crag.answer import Answer, ScoredDocument
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 SHOWN_OF_A_DOCUMENT = 90
 
 
@@ -31,7 +31,7 @@ def write_answer(text: str, *, end: str = "\n") -> None:
 
 def note(text: str) -> None:
     """One line on standard error."""
-    print(printable(text), file=sys.stderr)
+    print(" ".join(printable(text).splitlines()), file=sys.stderr)
 
 
 def explain(answer: "Answer", *, verbose: bool = False) -> None:

@@ -5,7 +5,7 @@ Two files with the same ids in two languages also give the pairs of a question a
 
 Each file is judged by a fit on the others. Passages whose relevance is unknown (null) are no labels; they
 still count for "does any passage answer the question". Relevant and irrelevant passages of each file weigh
-the same, across languages one in four is relevant; then SHIFT moves the log odds to where the default
+the same, across languages one in eight is relevant; then SHIFT moves the log odds to where the default
 thresholds .3 and .7 serve best.
 """
 
@@ -34,8 +34,11 @@ questions whose best of four passages scores .7 or more exactly if the answer is
 of the passages that answer score .3 or less.
 """
 
-NEAREST = 3
-"""Passages in another language that a question is shown beside the one that answers it."""
+NEAREST = 7
+"""Passages in another language that a question is shown beside the one that answers it.
+
+Of four retrieved passages one answers, and for half of the questions none does: one in eight.
+"""
 
 ABOUT = (
     "Logistic regression by eval/fit_evaluator.py, fitted on samples of XQuAD (CC BY-SA 4.0, DeepMind), "
@@ -108,35 +111,20 @@ def judge(table: Table, weights: Any, intercept: float) -> str:
 async def crossed(files: dict[str, Rows], vectors: PassageVectors) -> dict[str, Rows]:
     """Questions in one language with what a retriever would bring them from passages in another.
 
-    That is the passage that answers, and the NEAREST others of all labelled passages in its language. The
+    That is the passage that answers, and the NEAREST others of its file, as other files may repeat it. The
     files' own irrelevant passages were chosen by shared words, which no two languages share: a fit on
     them takes whatever is nearest for relevant.
     """
-    pools = {
-        language: sorted(
-            {
-                p["text"]
-                for rows in files.values()
-                for row in rows
-                for p in row["passages"]
-                if p["relevant"] is not None and language_of(p["text"]) == language
-            }
-        )
-        for language in ("zh", "en")
-    }
     pairs = {}
     for one, own in files.items():
         for other, theirs in files.items():
             language = language_of(theirs[0]["passages"][0]["text"])
             if one == other or language == language_of(own[0]["question"]):
                 continue
+            pool = sorted({p["text"] for row in theirs for p in row["passages"]})
             answers = {row["id"]: [p for p in row["passages"] if p["relevant"]] for row in theirs}
             rows = [
-                row
-                | {
-                    "passages": answers[row["id"]]
-                    + await nearest(row, answers[row["id"]], pools[language], vectors)
-                }
+                row | {"passages": answers[row["id"]] + await nearest(row, answers[row["id"]], pool, vectors)}
                 for row in own
                 if answers.get(row["id"])
             ]

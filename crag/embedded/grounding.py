@@ -14,7 +14,7 @@ from crag.embedded.support import Context, Strip
 from crag.embedded.vectors import Passage, PassageVectors
 from crag.errors import CragError
 from crag.facts import missing_facts
-from crag.grounding import faults, warn_of_citations, without_citations
+from crag.grounding import answer_strips, faults, warn_of_citations, without_citations
 from crag.interfaces import Check, Claim
 from crag.strips import split_strips
 
@@ -46,7 +46,7 @@ class EmbeddedChecker:
     async def __call__(self, question: str, answer: str, documents: list[Document]) -> Check:
         """Grounded only if every sentence is, and no fact is missing; the reason names this a heuristic."""
         answer = quoted_part(answer)
-        sentences = [text for strip in split_strips(answer) if (text := without_citations(strip))]
+        sentences = [text for strip in answer_strips(answer) if (text := without_citations(strip))]
         texts = {n: document.page_content for n, document in enumerate(documents, 1)}
         if not any(text.strip() for text in texts.values()):
             return Check(False, "there are no sources", [])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from crag.errors import KnowledgeBaseError
+from crag.servers import is_loopback
 from crag.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,13 +25,19 @@ _REPLY_TIME = 10.0  # seconds for a server's first sign of life
 
 def place(settings: Settings) -> str:
     """Where the knowledge base is, in a person's words: the absolute folder, or the server's address."""
-    return settings.chroma_url or str(settings.kb.absolute())
+    return _bare(settings.chroma_url) if settings.chroma_url else str(settings.kb.absolute())
+
+
+def _bare(url: str) -> str:
+    """A URL without the user and password it may hold."""
+    scheme, found, rest = url.rpartition("//")
+    return scheme + found + rest.rpartition("@")[2]
 
 
 def ingest_command(settings: Settings, paths: str = "PATH") -> str:
     """The command that fills this knowledge base."""
     if settings.chroma_url:
-        return f"CRAG_CHROMA_URL={settings.chroma_url} python -m crag.ingest {paths}"
+        return f"CRAG_CHROMA_URL={_bare(settings.chroma_url)} python -m crag.ingest {paths}"
     return f"python -m crag.ingest {paths} --kb {settings.kb}"
 
 
@@ -168,7 +175,9 @@ def _server(url: str) -> "Client":
     secure = parts.scheme == "https"
     try:
         base = f"{parts.scheme}://{parts.netloc}"
-        httpx.get(f"{base}/api/v2/heartbeat", timeout=_REPLY_TIME).raise_for_status()
+        httpx.get(
+            f"{base}/api/v2/heartbeat", timeout=_REPLY_TIME, trust_env=not is_loopback(base)
+        ).raise_for_status()
         client: Client = chromadb.HttpClient(  # type: ignore[assignment]
             host=parts.hostname or "",
             port=parts.port or (443 if secure else 80),
@@ -178,8 +187,8 @@ def _server(url: str) -> "Client":
         return client
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise KnowledgeBaseError(
-            f"no Chroma server answers at {url} ({_first_line(error)}); start it (chroma run --path DIR) or "
-            "unset CRAG_CHROMA_URL"
+            f"no Chroma server answers at {_bare(url)} ({_first_line(error)}); "
+            "start it (chroma run --path DIR) or unset CRAG_CHROMA_URL"
         ) from None
 
 

@@ -114,7 +114,10 @@ class HybridRetriever:
 
     def _embed(self, question: str) -> list[float]:
         try:
-            return self._embeddings.embed_query(question)
+            vector = self._embeddings.embed_query(question)
+            if not np.isfinite(np.asarray(vector, np.float32)).all():
+                raise ValueError("they gave a vector with values that are no numbers")
+            return vector
         except CragError:
             raise
         except Exception as error:

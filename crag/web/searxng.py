@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 
 from crag.metering import meter
 from crag.queries import fit_query
+from crag.servers import is_loopback
 from crag.settings import Settings
 from crag.web.results import web_documents
 from crag.web.service import Service
@@ -41,9 +42,12 @@ class SearXNG:
         import requests
 
         try:
-            response = requests.get(
-                self._service.url, params={"q": query, "format": "json"}, timeout=self._service.seconds
-            )
+            with requests.Session() as session:
+                # A system proxy cannot reach this machine's own servers and must not see what they get.
+                session.trust_env = not is_loopback(self._service.url)
+                response = session.get(
+                    self._service.url, params={"q": query, "format": "json"}, timeout=self._service.seconds
+                )
             if response.status_code != 200:
                 raise self._service.refused(response)
             return response.json()

@@ -6,6 +6,7 @@ from langchain_core.documents import Document
 
 from crag.errors import WebSearchError
 from crag.queries import fit_query
+from crag.servers import is_loopback
 from crag.settings import Settings
 from crag.web.results import web_documents
 from crag.web.service import Service
@@ -51,6 +52,7 @@ class Tavily:
         responses: list[requests.Response] = []
         # A client of its own for each search: sessions are not made for several threads.
         with tavily.TavilyClient(self._key, api_base_url=self._service.url) as client:
+            client.session.trust_env = not is_loopback(self._service.url)
             # The client's errors have lost the status and Retry-After.
             client.session.hooks["response"].append(lambda response, **_: responses.append(response))
             try:
