@@ -9,13 +9,15 @@ PYTHON ?= python3
 PIP_QUIET = -qq --disable-pip-version-check
 BIN = .venv/bin
 Q ?= What is corrective RAG?
+# Through the environment as typed: neither make nor the shell may read what is in a question.
+ask: export CRAG_QUESTION = $(value Q)
 
 .PHONY: ask setup test studio constraints clean
 
 ask: .venv/.base
 	@report=$$($(BIN)/python -m crag.ingest data/kb --kb .crag/sample) || { echo "$$report" >&2; exit 1; }; \
 	  echo "$$report" | tail -n 1 >&2
-	@$(BIN)/python -m crag.run "$(Q)" --kb "$(KB)" $(ARGS)
+	@$(BIN)/python -m crag.run --kb "$(KB)" $(ARGS) -- "$$CRAG_QUESTION"
 
 setup: .venv/.all
 

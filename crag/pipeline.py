@@ -69,7 +69,7 @@ async def aask(
             state,
             graph=graph,
             thresholds=_thresholds(services) if "retrieval_verdict" in state and graph != "fixed" else None,
-            models=services.models if graph != "fixed" else services.models.model_copy(update={"grader": ""}),
+            models=services.models.model_copy(update=_idle(state, graph)),
             total_s=time.perf_counter() - began,
             warnings=unknown_variables(),
             cited=cited(state.get("answer", "")) if state.get("answered") else [],
@@ -150,6 +150,12 @@ def _thresholds(services: Services) -> UsedThresholds:
     )
 
 
+def _idle(state: CRAGState, graph: str) -> dict[str, str]:
+    """The roles that took no part in a run, to be shown as empty."""
+    idle = {"grader": ""} if graph == "fixed" else {}
+    return idle if state.get("grounded") is not None else idle | {"checker": ""}
+
+
 _built: list[tuple[Settings, dict[str, Any], Services]] = []
 _built_lock = Lock()
 
@@ -169,7 +175,7 @@ def _services(settings: Settings, own: dict[str, Any]) -> Services:
 async def _checkpointer(
     settings: Settings, thread: str | None
 ) -> AsyncIterator[BaseCheckpointSaver[str] | None]:
-    if thread is None:
+    if not thread:
         yield None
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver

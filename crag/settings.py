@@ -161,6 +161,8 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise SettingsError(_one_line(error)) from None
+        except UnicodeDecodeError:
+            raise SettingsError(f"{ENV_FILE} is not UTF-8 text; save it as UTF-8") from None
         self._origins = set(values)
 
     @model_validator(mode="after")
@@ -236,7 +238,7 @@ def unknown_variables() -> list[str]:
         known.update(str(choice) for choice in choices)
     warnings = []
     for name in sorted(os.environ):
-        if name.startswith("CRAG_") and name not in known:
+        if name.startswith("CRAG_") and name not in known | {"CRAG_QUESTION"}:
             near = difflib.get_close_matches(name, known, n=1)
             warnings.append(f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
     return warnings

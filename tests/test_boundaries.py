@@ -118,3 +118,18 @@ async def test_a_local_search_service_is_not_asked_through_a_proxy(monkeypatch: 
 
 def test_nothing_in_a_text_steers_the_terminal() -> None:
     assert printable("a\x1b[31mb\u202ec\u200fd\u2028e\u0085f\n") == "a[31mbcdef\n"
+
+
+@pytest.mark.parametrize("question", ["?", "。", "the", "的"])
+async def test_a_question_without_content_is_refused(sample_kb: Path, question: str) -> None:
+    answer = await aask(question, settings=Settings(**OFF, kb=sample_kb))
+    assert answer.verdict == "incorrect"
+    assert answer.answered is False
+
+
+def test_a_settings_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes("CRAG_K=4".encode("utf-16"))
+    done = run("Q", cwd=tmp_path)
+    assert done.returncode == 2
+    assert ".env is not UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -17,6 +17,9 @@ from crag.knowledge.embeddings import EmbeddedEmbeddings
 from crag.language import language_of
 from crag.metering import meter
 
+LEAST_INFORMATION = 8.0
+"""Nats that the terms of a question hold at least; every word that names something holds more."""
+
 _REASON = 160  # characters of the strip that a reason shows
 
 
@@ -77,7 +80,9 @@ class EmbeddedEvaluator:
         return read_question(question, vector, self._embeddings.information)
 
     def _judged(self, question: Question, passage: Passage) -> Judged:
-        if not any(c.isalnum() for c in passage.text):
+        # "?" or "the" asks nothing, yet is near to every short line.
+        asks = sum(question.roots.values()) >= LEAST_INFORMATION
+        if not asks or not any(c.isalnum() for c in passage.text):
             return Judged(passage, 0.0, [0.0] * len(passage.strips))
         cross = language_of(passage.text) != question.language
         line = self._lines["cross" if cross else "same"]

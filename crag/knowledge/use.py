@@ -42,5 +42,5 @@ class USE:
         return vectors
 
     def information(self, term: str) -> float:
-        """How much a word says; here all say the same, for the model knows no frequencies."""
-        return 1.0
+        """How much a word says; here all say as much as a rare one, for the model knows no frequencies."""
+        return 15.0
