@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from crag.errors import SettingsError
 from crag.metering import metered
 from tests.web_clients import BOTH, KEY, TIDES, Client, failure, searxng, tavily
 from tests.web_servers import Reply, SearchServer, SearXNGServer, TavilyServer, tavily_error
@@ -117,8 +118,11 @@ async def test_a_service_that_is_not_there_is_named_with_its_setting(
 
 
 @BOTH
-async def test_an_address_without_a_scheme_is_one_line(server: type[SearchServer], client: Client) -> None:
-    assert "_URL" in await failure(client("localhost:8080")("q", 3))
+def test_an_address_without_a_scheme_is_refused_before_any_search(
+    server: type[SearchServer], client: Client
+) -> None:
+    with pytest.raises(SettingsError, match=r"_URL: not an http address"):
+        client("localhost:8080")
 
 
 @BOTH
