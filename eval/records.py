@@ -1,0 +1,168 @@
+"""What a benchmark writes down: questions, one row for each question and system, and the comparison of them.
+
+The journal (`records.jsonl`) gets one line for each thing that was paid for, when it is paid for: a `Row` when
+a question is answered, a `Score` when a metric is judged. Everything else is computed from these.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from crag.answer import Answer
+
+Finding = Literal["better", "worse", "within noise", "not comparable"]
+
+
+class Sample(BaseModel):
+    """One question of a set and what is known about its answer; what is not known is None or empty.
+
+    `answers` are short strings any of which is right, `reference` a whole right answer. `answerable` False
+    means that a refusal is right. `in_kb` tells whether the knowledge base holds the answer. `gold_ids` are
+    the ids of documents or passages, or the sources of documents, that hold it.
+    """
+
+    id: str
+    question: str
+    answers: list[str] = []
+    reference: str | None = None
+    lang: Literal["en", "zh"] = "en"
+    group: str | None = None
+    in_kb: bool | None = None
+    answerable: bool | None = None
+    gold_ids: list[str] = []
+
+
+class Row(BaseModel):
+    """What one system made of one question: an answer, or the error that prevented it.
+
+    `context` is the text of each document that the answer was given, as the system handed it over.
+    """
+
+    kind: Literal["row"] = "row"
+    system: str
+    id: str
+    answer: Answer | None
+    context: list[str] = []
+    error: str | None = None
+
+
+class Score(BaseModel):
+    """One metric of one row in [0, 1], or None ("unscored") with the reason; `repeat` counts from 0.
+
+    `applies` False: the metric says nothing about this row (no gold ids, no reference), which is no failure.
+    `again` tells that the reason may have passed (a timeout, a refused call), so that a resumed run tries
+    again. Calls and tokens are the judge's.
+    """
+
+    kind: Literal["score"] = "score"
+    system: str
+    id: str
+    metric: str
+    repeat: int = 0
+    value: float | None
+    reason: str | None = None
+    applies: bool = True
+    again: bool = False
+    calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cost_usd: float | None = None
+
+
+class Metric(BaseModel):
+    """What a metric is called, means, and whether a model judges it."""
+
+    name: str
+    meaning: str
+    judged: bool
+    higher_is_better: bool = True
+
+
+class Estimate(BaseModel):
+    """A mean with its 95 % interval; None where nothing was scored."""
+
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class MetricResult(BaseModel):
+    """One metric of one system over a group of rows ("all" is every row).
+
+    `unscored` counts failures by reason; rows that the metric does not apply to are in neither count.
+    `noise` is the mean standard deviation between repeats of the judge on one row, None without repeats.
+    """
+
+    system: str
+    metric: str
+    group: str
+    value: Estimate
+    scored: int
+    unscored: dict[str, int] = {}
+    noise: float | None = None
+
+
+class Difference(BaseModel):
+    """`system` minus `baseline` on the rows of a group where both were scored, with a paired 95 % interval."""
+
+    metric: str
+    group: str
+    baseline: str
+    system: str
+    value: Estimate
+    pairs: int
+    finding: Finding
+
+
+class Spending(BaseModel):
+    """What one system cost over the set; seconds of one question at the 50th and 95th percentile.
+
+    Token counts and cost are None when a server did not report them or no price is set.
+    """
+
+    system: str
+    questions: int
+    errors: int
+    llm_calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    embedding_calls: int
+    web_calls: int
+    cost_usd: float | None
+    seconds_p50: float
+    seconds_p95: float
+    seconds_by_node: dict[str, float] = {}
+    verdicts: dict[str, int] = {}
+    judge_calls: int = 0
+    judge_cost_usd: float | None = None
+
+
+class Provenance(BaseModel):
+    """What a result depends on, so that only like is compared with like.
+
+    `corpus` is the fingerprint of the knowledge base, `web` that of the snapshot ("off" without one);
+    `systems` maps each system to its graph and every setting that is not a secret.
+    """
+
+    created: str
+    dataset: str
+    dataset_sha256: str
+    questions: int
+    corpus: str
+    web: str
+    systems: dict[str, dict[str, str]]
+    models: dict[str, dict[str, str]]
+    judge: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+
+
+class Result(BaseModel):
+    """`result.json`: the whole comparison."""
+
+    provenance: Provenance
+    metrics: list[Metric]
+    values: list[MetricResult]
+    differences: list[Difference]
+    spending: list[Spending]
+    notes: list[str] = []
