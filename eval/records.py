@@ -1,7 +1,7 @@
-"""What a benchmark writes down: questions, one row for each question and system, and the comparison of them.
+"""What a benchmark writes down: questions, a row for each question and system, and how systems compare.
 
-The journal (`records.jsonl`) gets one line for each thing that was paid for, when it is paid for: a `Row` when
-a question is answered, a `Score` when a metric is judged. Everything else is computed from these.
+The journal (`records.jsonl`) gets one line for each thing that was paid for, as soon as it is: a `Row` for a
+question that is answered, a `Score` for a metric that is judged. Everything else is computed from these.
 """
 
 from typing import Literal
@@ -103,7 +103,7 @@ class MetricResult(BaseModel):
 
 
 class Difference(BaseModel):
-    """`system` minus `baseline` on the rows of a group where both were scored, with a paired 95 % interval."""
+    """`system` minus `baseline` on those rows of a group where both were scored; a paired 95 % interval."""
 
     metric: str
     group: str
