@@ -3,7 +3,7 @@
 from typing import Any
 
 from langchain_core.documents import Document
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from crag.interfaces import Verdict
 from crag.metering import Spent, add_known
@@ -21,7 +21,11 @@ class UsedThresholds(BaseModel):
 
 
 class ScoredDocument(BaseModel):
-    """A document of the run; `score` None is unscored, `kept` tells whether the answer was given it."""
+    """A document of the run; `score` None is unscored, `kept` tells whether the answer was given it.
+
+    `n`, which is not in the JSON, is the number under which the answer could cite a kept document, whose
+    `text` is what it was given.
+    """
 
     id: str
     origin: str
@@ -31,6 +35,7 @@ class ScoredDocument(BaseModel):
     score: float | None
     reason: str | None
     kept: bool
+    n: int | None = Field(None, exclude=True)
 
 
 class Source(BaseModel):
@@ -153,20 +158,22 @@ def read_state(
 
 def _documents(state: CRAGState) -> list[ScoredDocument]:
     """Everything retrieved and everything the web gave, a document once; refined text where there is one."""
-    kept = {document.id for document in state.get("final_docs", [])}
+    kept = {document.id: (n, document) for n, document in enumerate(state.get("final_docs", []), start=1)}
     web = {document.id: document for document in state.get("web_results", [])}
     web.update({document.id: document for document in state.get("refined_web_docs", [])})
     grades = state.get("grades", {})
     shown = []
     for document in [*state.get("retrieved_docs", []), *web.values()]:
         grade = grades.get(document.id or "")
+        n, given = kept.get(document.id, (None, document))
         shown.append(
             ScoredDocument(
                 id=document.id or "",
-                text=document.page_content,
+                text=given.page_content,
                 score=grade["score"] if grade else document.metadata.get("score"),
                 reason=grade["reason"] if grade else None,
-                kept=document.id in kept,
+                kept=n is not None,
+                n=n,
                 **_labels(document),
             )
         )

@@ -1,41 +1,57 @@
 """What a benchmark writes down: questions, a row for each question and system, and how systems compare.
 
 The journal (`records.jsonl`) gets one line for each thing that was paid for, as soon as it is: a `Row` for a
-question that is answered, a `Score` for a metric that is judged. Everything else is computed from these.
+question that is answered, a `Score` for a metric that is judged. Its first line is a `Provenance`. Everything
+else is computed from these.
 """
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from crag.answer import Answer
 
 Finding = Literal["better", "worse", "within noise", "not comparable"]
 
 
+def _alternatives(given: Any) -> Any:
+    """A string is an alternative of one part; what is no list is left for pydantic to refuse."""
+    if isinstance(given, str):
+        given = [given]
+    return [[one] if isinstance(one, str) else one for one in given] if isinstance(given, list) else given
+
+
+Alternatives = Annotated[list[list[str]], BeforeValidator(_alternatives)]
+
+
 class Sample(BaseModel):
     """One question of a set and what is known about its answer; what is not known is None or empty.
 
-    `answers` are short strings any of which is right, `reference` a whole right answer. `answerable` False
-    means that a refusal is right. `in_kb` tells whether the knowledge base holds the answer. `gold_ids` are
-    the ids of documents or passages, or the sources of documents, that hold it.
+    `answers` are alternatives, any of which is right; each is a list of short strings that must all occur (a
+    plain string is a list of one). `reference` is a whole right answer. `answerable` False means that a
+    refusal is right. `in_kb` and `in_web` tell whether the knowledge base and the web hold the answer.
+    `gold_ids` are the ids of documents or passages, or the sources of documents, that hold it;
+    `reference_contexts` are their texts.
     """
 
     id: str
     question: str
-    answers: list[str] = []
+    answers: Alternatives = []
     reference: str | None = None
     lang: Literal["en", "zh"] = "en"
     group: str | None = None
     in_kb: bool | None = None
+    in_web: bool | None = None
     answerable: bool | None = None
     gold_ids: list[str] = []
+    reference_contexts: list[str] = []
 
 
 class Row(BaseModel):
     """What one system made of one question: an answer, or the error that prevented it.
 
-    `context` is the text of each document that the answer was given, as the system handed it over.
+    `context` is the text of each document that the answer was given, as the system handed it over and in the
+    order in which it could be cited.
     """
 
     kind: Literal["row"] = "row"
@@ -144,6 +160,7 @@ class Provenance(BaseModel):
     `systems` maps each system to its graph and every setting that is not a secret.
     """
 
+    kind: Literal["provenance"] = "provenance"
     created: str
     dataset: str
     dataset_sha256: str

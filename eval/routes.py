@@ -63,8 +63,13 @@ def outcome(question: dict[str, Any], answer: Answer, texts: dict[str, str]) -> 
         gold_retrieved=bool(found) if gold else None,
         gold_kept=any(d.kept for d in found) if gold else None,
         answered=answer.answered,
-        answer_holds_gold=any(_bare(a) in _bare(answer.answer) for a in question.get("answers", [])),
+        answer_holds_gold=any(_holds(answer.answer, one) for one in question.get("answers", [])),
     )
+
+
+def _holds(text: str, alternative: str | list[str]) -> bool:
+    parts = [alternative] if isinstance(alternative, str) else alternative
+    return all(_bare(part) in _bare(text) for part in parts)
 
 
 def _bare(text: str) -> str:

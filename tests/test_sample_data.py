@@ -23,6 +23,13 @@ WEB = rows("web.jsonl")
 TEXTS = DOCUMENTS | {page["url"]: page["text"] for page in WEB}
 ANSWERABLE = [row for row in QUESTIONS if row["group"] != "nowhere"]
 
+
+def holds(text: str, row: dict[str, Any]) -> bool:
+    """Whether a text holds every part of one of the row's answers."""
+    lists = [[one] if isinstance(one, str) else one for one in row["answers"]]
+    return any(all(part.lower() in text.lower() for part in parts) for parts in lists)
+
+
 # What the knowledge base must not know, or the corrective path has nothing to correct.
 GAPS = (
     "graphrag|graph rag|late chunking|colbert|speculative|kv.?cache|pagedattention|vllm|memgpt|letta"
@@ -94,18 +101,17 @@ def test_titles_differ_within_a_language() -> None:
 
 
 @pytest.mark.parametrize("row", ANSWERABLE, ids=ids(ANSWERABLE))
-def test_every_gold_source_exists_in_the_language_and_holds_every_answer(row: dict[str, Any]) -> None:
+def test_every_gold_source_exists_in_the_language_and_holds_the_answer(row: dict[str, Any]) -> None:
     assert row["answers"]
     assert row["gold_sources"]
     for source in row["gold_sources"]:
         assert f"/{row['lang']}/" in source
-        for answer in row["answers"]:
-            assert answer.lower() in TEXTS[source].lower()
+        assert holds(TEXTS[source], row)
 
 
 @pytest.mark.parametrize("row", ANSWERABLE, ids=ids(ANSWERABLE))
 def test_a_reference_is_itself_a_right_answer(row: dict[str, Any]) -> None:
-    assert [answer for answer in row["answers"] if answer.lower() not in row["reference"].lower()] == []
+    assert holds(row["reference"], row)
 
 
 def test_gold_sources_stand_where_the_group_says() -> None:
@@ -129,7 +135,7 @@ def test_no_document_in_either_language_holds_a_web_only_answer() -> None:
         for row in QUESTIONS
         if row["group"] == "web_only"
         for name, text in DOCUMENTS.items()
-        if all(answer.lower() in text.lower() for answer in row["answers"])
+        if holds(text, row)
     ]
     assert leaks == []
 
