@@ -6,7 +6,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
-from crag.budget import count_tokens, shorten
+from crag.budget import count_tokens, shares, shorten
 from crag.errors import ModelError
 from crag.grading import unscored
 from crag.interfaces import Chat, Grade, Grader
@@ -20,7 +20,7 @@ KEEP = 3
 """Strips with this score or more, out of 5, are kept."""
 
 PASSAGE_TOKENS = 6000
-"""Tokens of all passages together that one call is shown; each gets an equal share."""
+"""Tokens of all passages together that one call is shown; what short ones leave goes to the longer ones."""
 
 STRIP_TOKENS = 6000
 """Tokens of strips that one call is shown; what is more goes to further calls, side by side."""
@@ -43,10 +43,10 @@ class BatchGrader:
 
     async def __call__(self, question: str, documents: list[Document]) -> list[Grade]:
         """The grades in the order of the documents."""
-        share = PASSAGE_TOKENS // max(1, len(documents))
+        room = shares([document.page_content for document in documents], PASSAGE_TOKENS)
         passages = [
             External.of(document, n, text=shorten(document.page_content, share))
-            for n, document in enumerate(documents, 1)
+            for n, (document, share) in enumerate(zip(documents, room, strict=True), 1)
         ]
         count = len(documents)
         messages = self._prompt.render(

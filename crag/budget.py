@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from langchain_core.documents import Document
@@ -53,6 +54,16 @@ def shorten(text: str, tokens: int) -> str:
             break
         end = at + len(strip)
     return text[:end] or _words(text, tokens)
+
+
+def shares(texts: Sequence[str], budget: int) -> list[int]:
+    """Tokens for each text: an equal part of `budget`, and of what shorter texts leave."""
+    sizes = [count_tokens(text) for text in texts]
+    given = [0] * len(sizes)
+    for rank, n in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        given[n] = min(sizes[n], budget // (len(sizes) - rank))
+        budget -= given[n]
+    return given
 
 
 def pack(documents: list[Document], budget: int) -> Packed:

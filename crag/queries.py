@@ -2,8 +2,9 @@
 
 import re
 
+from crag.budget import count_tokens
 from crag.errors import ModelError
-from crag.interfaces import Chat
+from crag.interfaces import Chat, Rewriter
 from crag.language import language_of
 from crag.metering import meter
 from crag.prompting import prompt
@@ -11,6 +12,9 @@ from crag.reading import SENTENCE_END
 
 LONGEST_QUERY = 400
 """Characters that search services take at most (Tavily's limit)."""
+
+PLAIN = 32
+"""Tokens of a question that is searched for as it stands: some twenty English words, thirty Chinese signs."""
 
 _QUOTES = "\"'`*“”‘’«»「」『』《》 \t"
 _LABEL = re.compile(
@@ -46,6 +50,22 @@ class KeywordRewriter:
             meter().warn(f"searching with the question itself: {self._chat.name} wrote no usable query")
             return fit_query(question)
         return fit_query(query)
+
+
+class SparingRewriter:
+    """An `interfaces.Rewriter` that has another rewrite only what is no query as it stands.
+
+    Search services take a short question as well as its keywords, and the call would be one more to wait for.
+    """
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self._rewriter = rewriter
+
+    async def __call__(self, question: str) -> str:
+        """The question itself if it is one sentence of at most PLAIN tokens, else the other's query."""
+        sentences = [part for part in SENTENCE_END.split(question.strip()) if part.strip()]
+        plain = len(sentences) == 1 and count_tokens(question) <= PLAIN
+        return fit_query(question) if plain else await self._rewriter(question)
 
 
 def fit_query(query: str, limit: int = LONGEST_QUERY) -> str:

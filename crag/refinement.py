@@ -1,79 +1,70 @@
-"""Refinement: of each web page, the sentences that bear on the question, word for word."""
-
-import asyncio
-import re
+"""Refinement: of all web pages in one call, the sentences that bear on the question, word for word."""
 
 from langchain_core.documents import Document
 
-from crag.budget import count_tokens, shorten
+from crag.budget import shares, shorten
 from crag.errors import ModelError
 from crag.interfaces import Chat
 from crag.language import language_of
 from crag.metering import meter
 from crag.prompting import External, prompt
-from crag.reading import SENTENCE_END
+from crag.reading_pages import read_pages
 
 LONGEST_PAGE = 4000
-"""Tokens of a page that the model reads, and that remain when it cannot be asked."""
-
-_NOTHING = re.compile(r"\W*none\W*", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*(?:[-*+•>]|\d{1,2}[.)、])\s+")
-_AROUND = " \t\"'“”‘’「」*`…"
+"""Tokens of a page that the model reads at most, and that remain when it cannot be asked."""
 
 
 class ModelRefiner:
-    """An `interfaces.Refiner`: one model call per document, all side by side.
+    """An `interfaces.Refiner`: one model call for all documents together, within `context_tokens`.
 
-    What the model returns counts only where it stands in the page: a line it made up or reworded is left
-    out. A page it cannot be asked about, or of which it returns no line of the page, stays as it is, cut to
-    LONGEST_PAGE tokens, with a warning.
+    Each page gets an equal share of the tokens; what short ones leave goes to the longer ones. What the model
+    returns counts only where it stands in the page: a line it made up or reworded is left out, and none gets
+    to a page in which it does not stand. A page of which it returns nothing that can be used, and every page
+    when it cannot be asked, stays as it is, cut to LONGEST_PAGE tokens, with a warning.
     """
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Chat, context_tokens: int) -> None:
         self._chat = chat
+        self._context_tokens = context_tokens
         self._prompt = prompt("refine")
 
     async def __call__(self, question: str, documents: list[Document]) -> list[Document]:
         """The refined documents in their order, without those that have nothing to say."""
-        texts = await asyncio.gather(*(self._refined(question, document) for document in documents))
-        return [
+        pages = [
             document.model_copy(update={"page_content": text})
-            for document, text in zip(documents, texts, strict=True)
-            if text
+            for document in documents
+            if (text := shorten(document.page_content, LONGEST_PAGE).strip())
+        ]
+        texts = await self._refined(question, pages) if pages else []
+        return [
+            page if lines is None else page.model_copy(update={"page_content": "\n".join(lines)})
+            for page, lines in zip(pages, texts, strict=True)
+            if lines is None or lines
         ]
 
-    async def _refined(self, question: str, document: Document) -> str:
-        page = shorten(document.page_content, LONGEST_PAGE).strip()
-        if not page:
-            return ""
-        shown = External.of(document, text=page)
+    async def _refined(self, question: str, pages: list[Document]) -> list[list[str] | None]:
+        """The lines to keep of each page, None where that is not known."""
+        shown = [
+            External.of(page, n, text=shorten(page.page_content, share))
+            for n, (page, share) in enumerate(zip(pages, self._shares(pages), strict=True), 1)
+        ]
         try:
             reply = await self._chat(
-                self._prompt.render(language_of(question), question=question, document=shown)
+                self._prompt.render(language_of(question), question=question, pages=shown)
             )
         except ModelError as error:
-            meter().warn(f"a web page was not refined: {error}")
-            return page
-        if _NOTHING.fullmatch(reply):
-            return ""
-        lines = _verbatim(reply, page)
-        if lines:
-            return "\n".join(lines)
-        if _NOTHING.match(reply):
-            return ""
-        meter().warn(f"a web page was not refined: {self._chat.name} returned nothing that stands in it")
-        return page
+            _warn(len(pages), str(error))
+            return [None] * len(pages)
+        lines = read_pages(reply, [page.text for page in shown])
+        if unread := lines.count(None):
+            _warn(
+                unread, f"{self._chat.name} returned nothing that stands in {'it' if unread == 1 else 'them'}"
+            )
+        return lines
+
+    def _shares(self, pages: list[Document]) -> list[int]:
+        return shares([page.page_content for page in pages], self._context_tokens)
 
 
-def _verbatim(reply: str, page: str) -> list[str]:
-    """The lines of a reply that stand in the page, else their sentences that do; white space aside."""
-    searched = " ".join(page.split()).casefold()
-
-    def stands(text: str) -> bool:
-        return count_tokens(text) >= 3 and text.casefold() in searched
-
-    found: list[str] = []
-    for line in reply.splitlines():
-        text = " ".join(_BULLET.sub("", line).strip(_AROUND).split())
-        found += [text] if stands(text) else filter(stands, SENTENCE_END.split(text))
-    return found
+def _warn(pages: int, why: str) -> None:
+    meter().warn(f"{'a web page was' if pages == 1 else f'{pages} web pages were'} not refined: {why}")

@@ -105,7 +105,9 @@ def build_services(settings: Settings, own: Own) -> Services:
         rewriter=rewriter,
         web=web,
         web_hint=WEB_HINT if web is None and settings.web == "auto" else None,
-        refiner=Later(lambda: ModelRefiner(helper)) if helper else Later(embedded.refiner),
+        refiner=Later(lambda: ModelRefiner(helper, settings.context_tokens))
+        if helper
+        else Later(embedded.refiner),
         strip_refiner=Later(lambda: ModelStripRefiner(grader)) if grader else Later(embedded.refiner),
         generator=_generator(settings, generator, embedded),
         reasons_generator=_generator(settings, generator, embedded, reasons=True),

@@ -1,8 +1,11 @@
 """Corrective RAG: one score for each document, one verdict, one corrective action for each verdict.
 
 After "Corrective Retrieval Augmented Generation" (arXiv 2401.15884): correct uses the knowledge base,
-incorrect replaces it by the web, ambiguous uses both.
+incorrect replaces it by the web, ambiguous uses both. Model calls for k documents: k + 1, and k + 2 with the
+web, one more where the question must be rewritten to be searched for.
 """
+
+from dataclasses import replace
 
 from langgraph.graph import START, StateGraph
 from langgraph.types import Checkpointer
@@ -20,12 +23,20 @@ from crag.nodes import (
     step,
     web_search,
 )
+from crag.queries import SparingRewriter
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 
+def tuned(services: Services) -> Services:
+    """The services with this graph's parts: a question that is a query as it stands costs no call."""
+    rewriter = services.rewriter
+    return replace(services, rewriter=SparingRewriter(rewriter)) if rewriter else services
+
+
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → score → (web_search → refine) → assemble → generate [→ check]."""
+    services = tuned(services)
     graph = StateGraph(CRAGState, input_schema=CRAGInput)
     graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
     graph.add_node("score_document", step("score", score_document, services))

@@ -1,13 +1,17 @@
 """`python -m tests.latency`: calls, rounds and seconds of every path, with a model that takes 200 ms a call.
 
 Each path runs once to warm up and once to be measured, through the real client against a loopback server.
-A round is a link in the longest chain of model calls that waited for one another.
+A round is a link in the longest chain of model calls and web searches that waited for one another. Beside
+each path stands what published systems need for it, by our reading of their code and articles: k documents
+as they have them, "+ web" for a search, and all of it in so many rounds.
 """
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -16,18 +20,42 @@ from tests.openai_server import OpenAIServer
 from tests.rounds import rounds
 
 LATENCY = 0.2
+
+
+class Path(NamedTuple):
+    """A path of a graph, the score that leads onto it, and what others need for it."""
+
+    graph: str
+    k: int
+    name: str
+    score: float
+    published: str
+
+
+_LLM_IN_ACTION = "llm-in-action 15-crag"
+_ARTICLE = "batched-evaluator article, raglib-py 2.0"
+_RUST = "langchainrust CorrectiveRAG"
+
 PATHS = [
-    ("fixed", 4, "", 0.0),
-    ("crag", 4, "correct", 0.9),
-    ("crag", 8, "correct", 0.9),
-    ("crag", 4, "ambiguous", 0.5),
-    ("crag", 4, "incorrect", 0.1),
-    ("batched", 5, "correct", 0.9),
-    ("batched", 5, "ambiguous", 0.5),
-    ("batched", 5, "incorrect", 0.1),
-    ("agentic", 4, "correct", 0.9),
-    ("agentic", 4, "corrected", 0.1),
+    Path("fixed", 4, "", 0.0, "naive RAG: 1 in 1"),
+    Path("crag", 4, "correct", 0.9, f"{_LLM_IN_ACTION}, LangGraph's notebook: 5 in 5"),
+    Path("crag", 4, "ambiguous", 0.5, f"{_LLM_IN_ACTION}: 6 + web in 7"),
+    Path("crag", 4, "incorrect", 0.1, f"{_LLM_IN_ACTION}, LangGraph's notebook: 6 + web in 7"),
+    Path("batched", 5, "correct", 0.9, f"{_ARTICLE}: 3 in 3"),
+    Path("batched", 5, "ambiguous", 0.5, f"{_ARTICLE}: 4 + web in 5"),
+    Path("batched", 5, "incorrect", 0.1, f"{_ARTICLE}: 3 + web in 4"),
+    Path("agentic", 4, "correct", 0.9, f"{_RUST}: 6 in 3"),
+    Path("agentic", 4, "corrected", 0.1, f"{_RUST}: up to 19 + web in 6"),
 ]
+
+
+class Measured(NamedTuple):
+    """Model calls, searches, rounds of both, and seconds of one run."""
+
+    calls: int
+    searches: int
+    rounds: int
+    seconds: float
 
 
 def model(score: float) -> Callable[[list[dict[str, Any]]], str]:
@@ -48,7 +76,9 @@ def model(score: float) -> Callable[[list[dict[str, Any]]], str]:
             return "1. one way\n2. another way\n3. a third way"
         if "check whether an answer" in system:
             return "It is so | [1]\nVerdict: grounded"
-        return "Tides follow the moon." if "pick from a web page" in system else "It is so [1]."
+        if "pick from numbered web pages" in system:
+            return "\n".join(f"[{n}]\nTides follow the moon." for n in range(1, 4))
+        return "It is so [1]."
 
     return reply
 
@@ -63,34 +93,55 @@ async def retrieve(question: str, k: int) -> list[Document]:
     ]
 
 
-def search(query: str, limit: int) -> list[dict[str, str]]:
-    """As many pages as wanted."""
-    return [
-        {"title": f"Page {n}", "url": f"https://example.org/{n}", "content": f"{n}: Tides follow the moon."}
-        for n in range(limit)
-    ]
+@dataclass
+class Search:
+    """One web search, seconds as in `rounds`."""
+
+    start: float
+    end: float
 
 
-async def measure(graph: str, k: int, score: float) -> tuple[int, int, int, float]:
-    """Model calls, searches, rounds and seconds of one path."""
-    with OpenAIServer(model(score), latency=LATENCY) as server:
-        settings = Settings(_env_file=None, base_url=server.url, model="scripted", k=k, concurrency=16)
-        for _ in range(2):
+async def measure(path: Path, *, latency: float = LATENCY, runs: int = 2) -> Measured:
+    """The last of so many runs of a path, with a model and a web that take `latency` seconds a call."""
+    searches: list[Search] = []
+
+    async def search(query: str, limit: int) -> list[dict[str, str]]:
+        begun = time.perf_counter()
+        await asyncio.sleep(latency)
+        searches.append(Search(begun, time.perf_counter()))
+        return [
+            {
+                "title": f"Page {n}",
+                "url": f"https://example.org/{n}",
+                "content": f"{n}. Tides follow the moon.",
+            }
+            for n in range(limit)
+        ]
+
+    with OpenAIServer(model(path.score), latency=latency) as server:
+        settings = Settings(_env_file=None, base_url=server.url, model="scripted", k=path.k, concurrency=16)
+        for _ in range(runs):
             server.requests.clear()
-            answer = await aask("Why?", settings=settings, graph=graph, retriever=retrieve, web_search=search)
+            searches.clear()
+            answer = await aask(
+                "Why?", settings=settings, graph=path.graph, retriever=retrieve, web_search=search
+            )
         usage = answer.usage
-        return usage.llm_calls, usage.web_calls, rounds(server), answer.timings.total_s
+        return Measured(usage.llm_calls, usage.web_calls, rounds(server, searches), answer.timings.total_s)
 
 
 def main() -> None:
     """Print the table in Markdown."""
     print_line = sys.stdout.write
-    print_line(
-        "| graph | k | path | model calls | searches | rounds | seconds |\n|---|---|---|---|---|---|---|\n"
-    )
-    for graph, k, path, score in PATHS:
-        calls, web, chain, seconds = asyncio.run(measure(graph, k, score))
-        print_line(f"| {graph} | {k} | {path} | {calls} | {web} | {chain} | {seconds:.2f} |\n")
+    print_line("| graph | k | path | model calls | rounds | seconds | published, calls in rounds |\n")
+    print_line("|---|---|---|---|---|---|---|\n")
+    for path in PATHS:
+        found = asyncio.run(measure(path))
+        calls = f"{found.calls} + web" if found.searches else str(found.calls)
+        print_line(
+            f"| {path.graph} | {path.k} | {path.name} | {calls} | {found.rounds} | {found.seconds:.2f} "
+            f"| {path.published} |\n"
+        )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def script(
             return "spring tides frequency"
         if "Score (0 to 1)" in user:
             return next(score for name, score in scores.items() if TEXTS[name] in user)
-        if "pick from a web page" in system:
+        if "pick from numbered web pages" in system:
             return refined
         return answer
 
@@ -58,11 +58,11 @@ def settings(server: OpenAIServer, **more: Any) -> Settings:
     return Settings(_env_file=None, base_url=server.url, model="scripted", **more)
 
 
-async def asked(server: OpenAIServer, **options: Any) -> Answer:
+async def asked(
+    server: OpenAIServer, question: str = "How often do spring tides come?", **options: Any
+) -> Answer:
     more = options.pop("settings", {})
-    return await aask(
-        "How often do spring tides come?", settings=settings(server, **more), retriever=retrieve, **options
-    )
+    return await aask(question, settings=settings(server, **more), retriever=retrieve, **options)
 
 
 async def test_a_good_document_is_answered_from_without_the_web(
@@ -89,13 +89,25 @@ async def test_useless_documents_are_replaced_by_the_web(openai_server: Callable
     server = openai_server(script({"tides": "0.1", "boats": "0.0", "birds": "0.2"}))
     answer = await asked(server, web_search=search)
     assert answer.verdict == "incorrect"
-    assert answer.search_query == "spring tides frequency"
+    assert answer.search_query == "How often do spring tides come?"
+    assert answer.usage.llm_calls == 5
     assert [source.source for source in answer.sources] == ["https://example.org/moon"]
     kept = [document for document in answer.documents if document.kept]
     assert [(document.origin, document.text) for document in kept] == [("web", "Tides follow it.")]
     assert answer.path_text == (
         "retrieve(3) → score(incorrect, 0.20) → web_search(ok, 1) → assemble(1) → generate"
     )
+
+
+async def test_a_question_that_is_no_query_as_it_stands_is_rewritten_for_the_search(
+    openai_server: Callable[..., OpenAIServer],
+) -> None:
+    server = openai_server(script({"tides": "0.1", "boats": "0.0", "birds": "0.2"}))
+    asking = "I keep a boat in the harbour. The water was very high again. How often do spring tides come?"
+    answer = await asked(server, asking, web_search=search)
+    assert answer.search_query == "spring tides frequency"
+    assert answer.question == asking
+    assert answer.usage.llm_calls == 6
 
 
 async def test_a_doubtful_document_is_joined_by_the_web(openai_server: Callable[..., OpenAIServer]) -> None:
