@@ -18,7 +18,15 @@ class DocumentError(CragError):
 
 
 class ModelError(CragError):
-    """A model server did not give a usable reply."""
+    """A model server did not give a usable reply.
+
+    `passing` tells that the same call may succeed a little later; `limited` that it was turned away unpaid by
+    a rate limit, `wait` for how many seconds, where the server said so.
+    """
+
+    passing = False
+    limited = False
+    wait: float | None = None
 
 
 class ContextTooLongError(ModelError):

@@ -38,7 +38,21 @@ def model_error(
     """The ModelError that says in one line why a call failed and how to mend it."""
     reason = _reason(error, role=role, model=model, timeout=timeout)
     kind = ContextTooLongError if _too_long(error) else ModelError
-    return kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
+    failure = kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
+    status = getattr(error, "status_code", None)
+    spent = getattr(error, "code", None) == "insufficient_quota"
+    failure.limited = status == 429 and not spent
+    failure.passing = failure.limited or not (
+        isinstance(error, ModelError) or (status and status < 500 and status not in {408, 409, 425})
+    )
+    failure.wait = _retry_after(error)
+    return failure
+
+
+def _retry_after(error: Exception) -> float | None:
+    response = getattr(error, "response", None)
+    said = str(response.headers.get("retry-after", "")) if response is not None else ""
+    return float(said) if re.fullmatch(r"\d{1,6}(\.\d+)?", said) else None
 
 
 def _reason(error: Exception, *, role: Role, model: str, timeout: float) -> str:

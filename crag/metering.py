@@ -54,6 +54,18 @@ class Meter:
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
+    def add(self, other: "Meter") -> None:
+        """Count what another meter counted, its warnings included."""
+        self.llm_calls += other.llm_calls
+        self.input_tokens = add_known(self.input_tokens, other.input_tokens)
+        self.output_tokens = add_known(self.output_tokens, other.output_tokens)
+        self.embedding_calls += other.embedding_calls
+        self.web_calls += other.web_calls
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+        for warning in other.warnings:
+            self.warn(warning)
+
     def warn(self, message: str) -> None:
         """Note something the reader of the answer should know, once."""
         if message not in self.warnings:

@@ -40,7 +40,7 @@ def terms(text: str) -> list[str]:
     Latin words lose their accents; Chinese, kana and hangul become bigrams (an isolated character stays
     alone). A compound with a digit ("E-4012-B", "2019-2020", "10.1.2.3") is kept whole besides its parts.
     """
-    return _terms(_fold(text))
+    return _terms(fold(text))
 
 
 def content_terms(text: str) -> list[str]:
@@ -48,12 +48,13 @@ def content_terms(text: str) -> list[str]:
 
     Falls back to all terms when nothing else is left.
     """
-    folded = _fold(text)
+    folded = fold(text)
     kept = [term for term in _terms(_FUNCTION_WORDS.sub(" ", folded)) if term not in _STOP]
     return kept or _terms(folded)
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """`text` in one spelling: width, case, accents and thousands separators make no difference."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     folded = unicodedata.normalize("NFC", _MARKS.sub("", decomposed))
     return _THOUSANDS.sub("", folded)

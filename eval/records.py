@@ -11,7 +11,8 @@ from pydantic import BaseModel, BeforeValidator
 
 from crag.answer import Answer
 
-Finding = Literal["better", "worse", "within noise", "not comparable"]
+Finding = Literal["better", "worse", "different", "within noise", "not comparable"]
+"""What a difference says; "different" where more is neither better nor worse in itself."""
 
 
 def _alternatives(given: Any) -> Any:
@@ -86,12 +87,15 @@ class Score(BaseModel):
 
 
 class Metric(BaseModel):
-    """What a metric is called, means, and whether a model judges it."""
+    """What a metric is called, means, and whether a model judges it.
+
+    `higher_is_better` is None where more is neither better nor worse in itself (how often it refuses).
+    """
 
     name: str
     meaning: str
     judged: bool
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
 
 
 class Estimate(BaseModel):
@@ -132,6 +136,8 @@ class Difference(BaseModel):
 
 class Spending(BaseModel):
     """What one system cost over the set; seconds of one question at the 50th and 95th percentile.
+
+    `seconds_by_node` is the mean over all answered questions, those that did not pass a node included.
 
     Token counts and cost are None when a server did not report them or no price is set.
     """
