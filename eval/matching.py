@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from crag.language import HAN
 from crag.terms import fold
 
-_CITATION = re.compile(r"\[\d{1,3}\]")
+_CITATION = re.compile(r"\s*\[\d{1,3}\]")
 _TOKEN = re.compile(
     rf"[{HAN}]"  # Chinese is compared by characters
     r"|(?:(?<![^\W_])-)?\d+(?:\.\d+)*"  # a number keeps its sign and its decimals
@@ -16,12 +16,17 @@ _TOKEN = re.compile(
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
+def without_citations(text: str) -> str:
+    """`text` without its [n], which are no part of what it says."""
+    return _CITATION.sub("", text)
+
+
 def words(text: str) -> list[str]:
     """The comparable units of `text`: Chinese characters, numbers ("-1.5", "1234" of "1,234"), words.
 
     Without citations [n]; case, width, accents and punctuation are gone. A number is cut off its unit.
     """
-    return _TOKEN.findall(fold(_CITATION.sub(" ", text)).replace("−", "-"))
+    return _TOKEN.findall(fold(without_citations(text)).replace("−", "-"))
 
 
 def phrase(text: str) -> str:

@@ -13,6 +13,7 @@ from crag.metering import metered
 from crag.servers import OPENAI_URL
 from crag.settings import Settings
 
+from ..matching import without_citations
 from ..records import Row, Sample, Score
 from .asking import Judgements, UnreadableError
 from .catalogue import metrics
@@ -90,7 +91,7 @@ class Judge:
             return score
         columns = {
             "user_input": sample.question,
-            "response": row.answer.answer if row.answer else "",
+            "response": without_citations(row.answer.answer) if row.answer else "",
             "retrieved_contexts": row.context,
             "reference": sample.reference,
         }
