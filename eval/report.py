@@ -1,0 +1,131 @@
+"""One HTML file that shows a comparison: what was found, on what it rests, and every question.
+
+It needs no network and no server. What came from documents, models or the web is text in it and never markup:
+the template escapes, the script only sets texts, and the page's own policy lets no other script run.
+"""
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from .plots import css_colours, series_name
+from .records import Result, Row, Sample, Score
+from .report_charts import distributions, tradeoffs
+from .report_pages import pages
+from .report_text import headlines, lang_of, number, share, signed, visible
+
+FIRST = ("answer_match", "answer_f1", "faithfulness")
+"""Metrics that say most about an answer, best first; charts and the list of questions begin with one."""
+
+VERDICTS = {"correct": "good", "ambiguous": "warn", "incorrect": "bad"}
+
+
+def write_report(
+    result: Result, samples: Sequence[Sample], rows: Sequence[Row], scores: Sequence[Score], path: Path
+) -> None:
+    """Write the report of a comparison to `path`; OSError if that cannot be written.
+
+    `rows` and `scores` may lack what was not run, and hold several scores of one repeat, of which the last
+    counts. Nothing is shown but what these four hold.
+    """
+    systems = _systems(result, rows)
+    script = _file("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = _environment().get_template("report.html")
+    html = page.render(
+        result=result,
+        systems=systems,
+        headlines=headlines(result),
+        values={(v.metric, v.group, v.system): v for v in result.values},
+        differences={(d.metric, d.group, d.system): d for d in result.differences},
+        span=_span(result),
+        groups=[g for g in dict.fromkeys(v.group for v in result.values) if g != "all"],
+        compared=bool(result.differences),
+        differing=_differing(result.provenance.systems, systems),
+        common=_common(result.provenance.systems, systems),
+        spending={s.system: s for s in result.spending},
+        nodes=list(dict.fromkeys(node for s in result.spending for node in s.seconds_by_node)),
+        slowest=max((sum(s.seconds_by_node.values()) for s in result.spending), default=0.0) or 1.0,
+        distributions=distributions(systems, rows),
+        tradeoffs=tradeoffs(result, systems),
+        first=first_metric(result),
+        style=css_colours(),
+        verdicts=VERDICTS,
+        sheet=_file("report.css"),
+        script=script,
+        digest=digest,
+        data=embedded(pages(result, systems, samples, rows, scores) | {"first": first_metric(result)}),
+    )
+    path.write_text(html, encoding="utf-8", newline="\n")
+
+
+def embedded(value: Any) -> str:
+    """JSON that can stand in a `<script>` element: no character of it ends the element or opens a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def first_metric(result: Result) -> str:
+    """The metric that says most about the answers, "" without any."""
+    names = [m.name for m in result.metrics]
+    return next((name for name in FIRST if name in names), names[0] if names else "")
+
+
+def _environment() -> Any:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Markup is a str of its own; plain ones come from outside.
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    environment.filters |= {
+        "number": number,
+        "signed": signed,
+        "share": share,
+        "lang": lang_of,
+        "series": series_name,
+    }
+    environment.globals |= {"number": number, "signed": signed}
+    return environment
+
+
+def _file(name: str) -> str:
+    return resources.files("crag.eval").joinpath(name).read_text(encoding="utf-8")
+
+
+def _systems(result: Result, rows: Iterable[Row]) -> list[str]:
+    """All systems, in the order they were asked for, the baseline first."""
+    baselines = [d.baseline for d in result.differences]
+    return list(dict.fromkeys([*baselines, *result.provenance.systems, *(row.system for row in rows)]))
+
+
+def _span(result: Result) -> float:
+    """Half the width of the axis of differences: a multiple of a quarter that holds every interval."""
+    bounds = [b for d in result.differences for b in (d.value.mean, d.value.low, d.value.high)]
+    widest = max((abs(b) for b in bounds if b is not None and math.isfinite(b)), default=0.0)
+    return min(max(math.ceil(widest * 4) / 4, 0.25), 1.0)
+
+
+def _differing(settings: dict[str, dict[str, str]], systems: Sequence[str]) -> dict[str, list[str]]:
+    """Settings that are not the same for all systems, with the value of each."""
+    table = _table(settings, systems)
+    return {key: values for key, values in table.items() if len(set(values)) > 1}
+
+
+def _common(settings: dict[str, dict[str, str]], systems: Sequence[str]) -> dict[str, str]:
+    return {key: values[0] for key, values in _table(settings, systems).items() if len(set(values)) == 1}
+
+
+def _table(settings: dict[str, dict[str, str]], systems: Sequence[str]) -> dict[str, list[str]]:
+    keys = dict.fromkeys(key for own in settings.values() for key in own)
+    return {key: [settings.get(name, {}).get(key, "–") for name in systems] for key in keys}

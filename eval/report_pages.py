@@ -1,0 +1,160 @@
+"""The pages of single questions, as data that the report's script draws when one is opened.
+
+A text that several rows hold is stored once: systems that share a knowledge base retrieve the same documents.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from crag.answer import Answer
+
+from .records import Result, Row, Sample, Score
+from .report_text import lang_of, link, visible
+
+LONGEST = 6000
+"""Characters of one text that are shown; a document of a whole book would make the file too large to open."""
+
+Rated = dict[tuple[str, str], dict[str, list[Score]]]
+
+
+class Texts:
+    """Texts by number, each once, with its language."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def add(self, text: str) -> int:
+        """The number of `text`."""
+        return self.known.setdefault(text, len(self.known))
+
+    def listed(self) -> list[list[str]]:
+        """[language, text] of each."""
+        return [[lang_of(text), _cut(text)] for text in self.known]
+
+
+def _cut(text: str) -> str:
+    rest = len(text) - LONGEST
+    return visible(text if rest <= 0 else f"{text[:LONGEST]} … ({rest:,} more characters in the records)")
+
+
+def alternatives(answers: Sequence[str | Sequence[str]]) -> list[str]:
+    """Right answers as they are shown; one that needs several parts joins them by "+"."""
+    return [answer if isinstance(answer, str) else " + ".join(answer) for answer in answers]
+
+
+def pages(
+    result: Result,
+    systems: Sequence[str],
+    samples: Sequence[Sample],
+    rows: Sequence[Row],
+    scores: Iterable[Score],
+) -> dict[str, Any]:
+    """Everything the script needs; strings are as they will be shown, and no markup."""
+    texts = Texts()
+    found = {(row.system, row.id): row for row in rows}
+    rated = _rated(scores)
+    questions = [
+        {
+            "id": visible(sample.id),
+            "q": visible(sample.question),
+            "lang": {"zh": "zh-Hans", "en": "en"}[sample.lang],
+            "group": visible(sample.group or ""),
+            "answers": [visible(answer) for answer in alternatives(sample.answers)],
+            "reference": visible(sample.reference or ""),
+            "in_kb": sample.in_kb,
+            "answerable": sample.answerable,
+            "gold": [visible(gold) for gold in sample.gold_ids],
+            "rows": [_row(found.get((name, sample.id)), rated[name, sample.id], texts) for name in systems],
+        }
+        for sample in samples
+    ]
+    metrics = [
+        {"name": visible(m.name), "meaning": visible(m.meaning), "up": m.higher_is_better}
+        for m in result.metrics
+    ]
+    names = [visible(name) for name in systems]
+    return {"systems": names, "metrics": metrics, "questions": questions, "texts": texts.listed()}
+
+
+def _rated(scores: Iterable[Score]) -> Rated:
+    """Scores by row and metric; of two for one repeat the later counts, as after a resumed run."""
+    latest = {(s.system, s.id, s.metric, s.repeat): s for s in scores}
+    rated: Rated = defaultdict(lambda: defaultdict(list))
+    for (system, id_, metric, _), score in sorted(latest.items(), key=lambda item: item[0][3]):
+        rated[system, id_][metric].append(score)
+    return rated
+
+
+def _row(row: Row | None, metrics: dict[str, list[Score]], texts: Texts) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    shown: dict[str, Any] = {
+        "error": visible(row.error or ""),
+        "m": {visible(name): _rating(scores) for name, scores in metrics.items()},
+    }
+    if row.answer:
+        shown |= _answer(row.answer, texts)
+        given = [d.text for d in row.answer.documents if d.kept]
+        # Shown only where it says more than the kept documents do.
+        if row.context and sorted(given) != sorted(row.context):
+            shown["ctx"] = [texts.add(text) for text in row.context]
+    return shown
+
+
+def _rating(scores: list[Score]) -> dict[str, Any]:
+    """The mean over repeats, each repeat, and why there is no value."""
+    values = [s.value for s in scores if s.value is not None]
+    rating: dict[str, Any] = {"v": round(sum(values) / len(values), 4) if values else None}
+    if len(scores) > 1:
+        rating["all"] = [s.value for s in scores]
+    if reasons := list(dict.fromkeys(visible(s.reason) for s in scores if s.reason)):
+        rating["why"] = reasons
+    if not any(s.applies for s in scores):
+        rating["na"] = True
+    return rating
+
+
+def _answer(answer: Answer, texts: Texts) -> dict[str, Any]:
+    documents = [
+        {
+            "id": visible(d.id),
+            "title": visible(d.title or d.source or d.id),
+            "src": visible(d.source),
+            "url": link(d.source),
+            "from": visible(d.origin),
+            "s": d.score,
+            "why": visible(d.reason or ""),
+            "kept": d.kept,
+            "t": texts.add(d.text),
+        }
+        for d in answer.documents
+    ]
+    sources = [
+        {
+            "n": s.n,
+            "title": visible(s.title or s.source or s.id),
+            "url": link(s.source),
+            "from": visible(s.origin),
+        }
+        for s in answer.sources
+    ]
+    return {
+        "a": [lang_of(answer.answer), visible(answer.answer)],
+        "ok": answer.answered,
+        "verdict": answer.verdict,
+        "score": answer.overall_score,
+        "limits": answer.thresholds.model_dump() if answer.thresholds else None,
+        "docs": documents,
+        "sources": sources,
+        "grounded": answer.grounded,
+        "grounding": visible(answer.grounding_reason or ""),
+        "search": visible(answer.search_query or ""),
+        "path": visible(answer.path_text),
+        "warnings": [visible(w) for w in answer.warnings],
+        "calls": answer.usage.llm_calls,
+        "web": answer.usage.web_calls,
+        "cost": answer.usage.cost_usd,
+        "tokens": [answer.usage.input_tokens, answer.usage.output_tokens],
+        "secs": answer.timings.total_s,
+    }
