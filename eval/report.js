@@ -90,7 +90,7 @@ const cited = (s) => s.url ? el("a", { href: s.url, rel: "noreferrer noopener", 
 
 function documentOf(d) {
   return el("details", { class: "doc" + (d.kept ? "" : " dropped") },
-    el("summary", null, el("span", { class: "s" }, number(d.s, 2)), el("span", { class: "title" }, d.title), el("span", null, chip(d.from || "kb", "flat"), " ", d.kept ? chip("kept", "good") : chip("dropped", "none"))),
+    el("summary", null, el("span", { class: "s" }, number(d.s, 2)), el("span", { class: "title" }, d.n ? "[" + d.n + "] " : null, d.title), el("span", null, chip(d.from || "kb", "flat"), " ", d.kept ? chip("kept", "good") : chip("dropped", "none"))),
     d.why ? el("p", { class: "small" }, "Reason: " + d.why) : null,
     text(d.t, "text"),
     d.src ? el("p", { class: "small" }, d.url ? el("a", { href: d.url, rel: "noreferrer noopener", target: "_blank" }, d.src) : d.src) : null);

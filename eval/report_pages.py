@@ -38,11 +38,6 @@ def _cut(text: str) -> str:
     return visible(text if rest <= 0 else f"{text[:LONGEST]} … ({rest:,} more characters in the records)")
 
 
-def alternatives(answers: Sequence[str | Sequence[str]]) -> list[str]:
-    """Right answers as they are shown; one that needs several parts joins them by "+"."""
-    return [answer if isinstance(answer, str) else " + ".join(answer) for answer in answers]
-
-
 def pages(
     result: Result,
     systems: Sequence[str],
@@ -60,7 +55,7 @@ def pages(
             "q": visible(sample.question),
             "lang": {"zh": "zh-Hans", "en": "en"}[sample.lang],
             "group": visible(sample.group or ""),
-            "answers": [visible(answer) for answer in alternatives(sample.answers)],
+            "answers": [visible(" + ".join(parts)) for parts in sample.answers],
             "reference": visible(sample.reference or ""),
             "in_kb": sample.in_kb,
             "answerable": sample.answerable,
@@ -94,7 +89,7 @@ def _row(row: Row | None, metrics: dict[str, list[Score]], texts: Texts) -> dict
         "m": {visible(name): _rating(scores) for name, scores in metrics.items()},
     }
     if row.answer:
-        shown |= _answer(row.answer, texts)
+        shown |= _answer(row.answer, row.context, texts)
         given = [d.text for d in row.answer.documents if d.kept]
         # Shown only where it says more than the kept documents do.
         if row.context and sorted(given) != sorted(row.context):
@@ -115,7 +110,9 @@ def _rating(scores: list[Score]) -> dict[str, Any]:
     return rating
 
 
-def _answer(answer: Answer, texts: Texts) -> dict[str, Any]:
+def _answer(answer: Answer, context: list[str], texts: Texts) -> dict[str, Any]:
+    # A row read from the journal has no numbers; the context is in the order of the citations.
+    places = {text: n for n, text in reversed(list(enumerate(context, start=1)))}
     documents = [
         {
             "id": visible(d.id),
@@ -126,6 +123,7 @@ def _answer(answer: Answer, texts: Texts) -> dict[str, Any]:
             "s": d.score,
             "why": visible(d.reason or ""),
             "kept": d.kept,
+            "n": (d.n or places.get(d.text)) if d.kept else None,
             "t": texts.add(d.text),
         }
         for d in answer.documents

@@ -59,8 +59,8 @@ QUESTIONS = [
 ]
 TEXTS = {
     "en": "A vector database stores embeddings and finds those nearest to a query. For very many vectors "
-    "Milvus is recommended; pgvector suits those who run PostgreSQL and stay below ten million.\n\nIndexes trade "
-    "recall for speed: HNSW is the usual choice, IVF needs less memory.",
+    "Milvus is recommended; pgvector suits those who run PostgreSQL and stay below ten million.\n\nIndexes "
+    "trade recall for speed: HNSW is the usual choice, IVF needs less memory.",
     "zh": "向量数据库保存文本的向量，并找出与查询最接近的若干条。企业级、海量数据的场景推荐使用 Milvus；"
     "已经使用 PostgreSQL、数据量在一千万以下的团队可以选择 pgvector。\n\n索引是召回率与速度之间的取舍。",
 }
