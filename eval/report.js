@@ -39,7 +39,7 @@ function value(question, i, name) {
 function low(question, i) {
   const m = metric();
   const v = m ? value(question, i, m.name) : null;
-  return v !== null && (m.up ? v < 0.5 : v > 0.5);
+  return v !== null && m.up !== null && (m.up ? v < 0.5 : v > 0.5);
 }
 function spread(question) {
   const values = systems.map((_, i) => value(question, i, $("metric").value)).filter((v) => v !== null);

@@ -19,7 +19,7 @@ from .report_charts import distributions, tradeoffs
 from .report_pages import pages
 from .report_text import headlines, lang_of, number, share, signed, visible
 
-FIRST = ("answer_match", "answer_f1", "faithfulness")
+FIRST = ("accuracy", "answer_match", "faithfulness")
 """Metrics that say most about an answer, best first; charts and the list of questions begin with one."""
 
 VERDICTS = {"correct": "good", "ambiguous": "warn", "incorrect": "bad"}

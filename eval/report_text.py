@@ -72,10 +72,12 @@ def headlines(result: Result) -> list[str]:
 def _verdict(system: str, baseline: str, differences: Sequence[Difference]) -> str:
     count = {
         f: sum(d.finding == f for d in differences)
-        for f in ("better", "worse", "within noise", "not comparable")
+        for f in ("better", "worse", "different", "within noise", "not comparable")
     }
     total = len(differences)
     parts = [f"worse on {count['worse'] or 'none'}"]
+    if count["different"]:
+        parts.append(f"different on {count['different']}")
     if count["within noise"]:
         parts.append(f"{count['within noise']} within noise")
     if count["not comparable"]:
