@@ -1,12 +1,13 @@
 """Chroma: a client for the folder or server the settings name, and its errors as one line of ours."""
 
+import errno
 import os
 import shutil
 import sqlite3
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,11 @@ from crag.settings import Settings
 if TYPE_CHECKING:
     from chromadb.api.client import Client
 
+LEXICAL, LOCK, HOLDER = "lexical", ".writing.lock", ".writing.by"
+"""What stands in the folder beside Chroma's own files: the lexical index, the lock and who holds it."""
+
 _DATABASE = "chroma.sqlite3"
+_NOT_CHROMA = frozenset({LEXICAL, LOCK, HOLDER})
 _REPLY_TIME = 10.0  # seconds for a server's first sign of life
 
 
@@ -56,8 +61,11 @@ class Connection:
         self._open(create=create)
 
     def _open(self, *, create: bool) -> None:
-        self.client = _client(self._settings, create=create)
-        self._inode = _inode(self._settings)
+        self._discard_copy: Callable[[], object] | None = None
+        self.client, copy = _client(self._settings, create=create)
+        if copy:
+            self._discard_copy = weakref.finalize(self, shutil.rmtree, copy, ignore_errors=True)
+        self._state = _state(self._settings, copied=bool(copy))
         self._seen: dict[str, str] = {}
         self._fresh = True
 
@@ -65,13 +73,15 @@ class Connection:
         """Open the folder again, to see what another process wrote."""
         with self.lock:
             self.client.close()
+            if self._discard_copy:
+                self._discard_copy()
             self._open(create=create)
             self.generation += 1
 
     def check(self, *, create: bool) -> None:
-        """Notice that the folder was deleted or replaced since it was opened."""
+        """Notice that the folder was deleted or replaced since it was opened, or changed since copied."""
         with self.lock:
-            if _inode(self._settings) != self._inode:
+            if _state(self._settings, copied=bool(self._discard_copy)) != self._state:
                 self.renew(create=create)
 
     def changed(self, collection: str, marker: str) -> None:
@@ -109,24 +119,34 @@ def connect(settings: Settings, *, create: bool) -> Connection:
         return _connections[where]
 
 
-def _client(settings: Settings, *, create: bool) -> "Client":
+def _client(settings: Settings, *, create: bool) -> "tuple[Client, Path | None]":
+    """The client and, where the folder may not be written, the copy of it that the client works on."""
     if settings.chroma_url:
-        return _server(settings.chroma_url)
+        return _server(settings.chroma_url), None
     folder = settings.kb.absolute()
     if create:
         folder.mkdir(parents=True, exist_ok=True)
     elif not (folder / _DATABASE).is_file():
         raise missing(settings)
-    return _folder(folder, create=create)
+    if os.access(folder, os.W_OK) and (
+        not (folder / _DATABASE).exists() or os.access(folder / _DATABASE, os.W_OK)
+    ):
+        return _persistent(folder), None
+    if create:
+        raise KnowledgeBaseError(f"the folder {folder} is read-only; choose another with --kb DIR")
+    copy = _copy(folder)
+    return _persistent(copy), copy
 
 
-def _inode(settings: Settings) -> int | None:
+def _state(settings: Settings, *, copied: bool) -> tuple[int, ...]:
+    """What tells that another database stands in the folder; of a copy also that its original changed."""
     if settings.chroma_url:
-        return None
+        return ()
     try:
-        return (settings.kb.absolute() / _DATABASE).stat().st_ino
+        found = (settings.kb.absolute() / _DATABASE).stat()
     except OSError:
-        return 0
+        return ()
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if copied else (found.st_ino,)
 
 
 def missing(settings: Settings, found: list[str] | None = None) -> KnowledgeBaseError:
@@ -145,25 +165,24 @@ def _options() -> Any:
     return ChromaSettings(anonymized_telemetry=False)
 
 
-def _folder(folder: Path, *, create: bool) -> "Client":
-    if os.access(folder, os.W_OK) and (
-        not (folder / _DATABASE).exists() or os.access(folder / _DATABASE, os.W_OK)
-    ):
-        return _persistent(str(folder))
-    if create:
-        raise KnowledgeBaseError(f"the folder {folder} is read-only; choose another with --kb DIR")
-    copy = tempfile.mkdtemp(prefix="crag-kb-")
-    shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    Path(copy).chmod(0o700)
-    client = _persistent(copy)
-    weakref.finalize(client, shutil.rmtree, copy, ignore_errors=True)
-    return client
+def _copy(folder: Path) -> Path:
+    """A temporary copy that may be written and removed, whatever the original's permissions."""
+    copy = Path(tempfile.mkdtemp(prefix="crag-kb-"))
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if inside.parts[0] in _NOT_CHROMA:
+            continue
+        if path.is_dir():
+            (copy / inside).mkdir()
+        else:
+            shutil.copyfile(path, copy / inside)
+    return copy
 
 
-def _persistent(folder: str) -> "Client":
+def _persistent(folder: Path) -> "Client":
     import chromadb
 
-    client: Client = chromadb.PersistentClient(folder, settings=_options())  # type: ignore[assignment]
+    client: Client = chromadb.PersistentClient(str(folder), settings=_options())  # type: ignore[assignment]
     return client
 
 
@@ -192,6 +211,10 @@ def _server(url: str) -> "Client":
         ) from None
 
 
+class UnsettledError(KnowledgeBaseError):
+    """A read that failed while another process may be writing; opened afresh the folder may be readable."""
+
+
 @contextmanager
 def translated(settings: Settings) -> Iterator[None]:
     """Turn what Chroma, SQLite, the disk and the network raise into KnowledgeBaseError, in one line."""
@@ -201,24 +224,43 @@ def translated(settings: Settings) -> Iterator[None]:
     try:
         yield
     except (ChromaError, sqlite3.Error, OSError, httpx.HTTPError, RuntimeError, ValueError) as error:
-        raise KnowledgeBaseError(_explain(settings, error)) from error
+        raise _explained(settings, error) from error
 
 
-def _explain(settings: Settings, error: Exception) -> str:
+def _explained(settings: Settings, error: Exception) -> KnowledgeBaseError:
     text, where = _first_line(error), place(settings)
     low = text.lower()
+    if "locked" in low:
+        return UnsettledError(
+            f"the knowledge base at {where} is busy: another process is writing; try again when it is done"
+        )
+    trouble = _trouble(settings, error, text, where)
+    if trouble:
+        return KnowledgeBaseError(trouble)
+    return UnsettledError(f"the knowledge base at {where} failed: {text}")
+
+
+def _trouble(settings: Settings, error: Exception, text: str, where: str) -> str | None:
+    low = text.lower()
+    if _is_full(error, low):
+        return f"the disk is full ({text}): {where} could not be written; make room and run again"
     if "malformed" in low or "not a database" in low or "no such table" in low:
         again = ingest_command(settings)
         return f"the knowledge base at {where} is damaged ({text}); delete it and run: {again}"
     if "readonly" in low or "read-only" in low or isinstance(error, PermissionError):
         return f"the knowledge base at {where} cannot be written ({text}); choose another with --kb DIR"
-    if "locked" in low:
-        return f"the knowledge base at {where} is busy: another process is writing; try again when it is done"
     if "dimension" in low:
         return (
             f"the knowledge base at {where} holds other embeddings ({text}); run: {ingest_command(settings)}"
         )
-    return f"the knowledge base at {where} failed: {text}"
+    return None
+
+
+def _is_full(error: Exception, text: str) -> bool:
+    return getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(
+        said in text
+        for said in ("no space left", "disk is full", "disk full", "file too large", "quota exceeded")
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -5,19 +5,24 @@ import json
 import math
 import re
 import shutil
-import tempfile
+import time
+import uuid
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crag.knowledge.store import KnowledgeBase
+from crag.knowledge.chroma import LEXICAL
+from crag.knowledge.store import WRITING, KnowledgeBase
 from crag.settings import Settings
 from crag.terms import terms
 
 _IDS = "passages.json"
 _CODE = re.compile(r"(?=.*\d)(?=.*[^\W\d]|.*\d[-_./]\d).{4,}")  # digits with letters or joined digits
 _FEW = 5
+_BUILDING = "building-"
+_BUILDING_TIME = 3600.0  # seconds after which whoever was building has been killed
 
 
 class Match(NamedTuple):
@@ -96,13 +101,19 @@ class LexicalIndex:
         if self._model is None:
             return
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
-        self._model.save(fresh, show_progress=False)
-        (fresh / _IDS).write_text(json.dumps([self._ids, self._vocabulary, self._frequencies]), "utf-8")
-        for old in folder.parent.iterdir():
-            if old != fresh:
-                shutil.rmtree(old, ignore_errors=True)
-        fresh.rename(folder)
+        # Not mkdtemp, whose folders nobody else may read: others may use the knowledge base too.
+        fresh = folder.with_name(f"{_BUILDING}{uuid.uuid4().hex[:8]}")
+        fresh.mkdir()
+        try:
+            self._model.save(fresh, show_progress=False)
+            (fresh / _IDS).write_text(json.dumps([self._ids, self._vocabulary, self._frequencies]), "utf-8")
+            for old in folder.parent.iterdir():
+                if old != fresh and not _is_being_built(old):
+                    shutil.rmtree(old, ignore_errors=True)
+            fresh.rename(folder)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
 
     @classmethod
     def load(cls, folder: Path) -> "LexicalIndex":
@@ -115,11 +126,14 @@ class LexicalIndex:
 
 def lexical_index(kb: KnowledgeBase) -> LexicalIndex:
     """The index of a knowledge base as it is now: the stored one when it still fits, else a new one."""
-    folder = _folder(kb.settings, kb.marker())
+    marker = kb.marker()
+    folder = _folder(kb.settings, marker)
     try:
         return LexicalIndex.load(folder)
-    except (OSError, ValueError, KeyError):
+    except (OSError, EOFError, ValueError, KeyError):
         index = LexicalIndex.build(*kb.texts())
+    if marker.startswith(WRITING):
+        return index  # out of date before it could be of use to anybody
     try:
         index.save(folder)
     except OSError:
@@ -128,10 +142,17 @@ def lexical_index(kb: KnowledgeBase) -> LexicalIndex:
     return index
 
 
+def _is_being_built(folder: Path) -> bool:
+    """Whether another process is writing there, not only did before it was killed."""
+    with suppress(OSError):
+        return folder.name.startswith(_BUILDING) and time.time() - folder.stat().st_mtime < _BUILDING_TIME
+    return False
+
+
 def _folder(settings: Settings, marker: str) -> Path:
     name = hashlib.sha256(f"{settings.collection}|{marker}".encode()).hexdigest()[:16]
     if settings.chroma_url is None:
-        return settings.kb.absolute() / "lexical" / name
+        return settings.kb.absolute() / LEXICAL / name
     import platformdirs
 
     place = hashlib.sha256(f"{settings.chroma_url}|{settings.collection}".encode()).hexdigest()[:16]

@@ -1,14 +1,15 @@
 """The knowledge base: passages with their vectors in Chroma, and which embeddings made them."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import KnowledgeBaseError
-from crag.knowledge.chroma import connect, ingest_command, missing, place, translated
+from crag.knowledge.chroma import UnsettledError, connect, ingest_command, missing, place, translated
 from crag.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +25,13 @@ OWN = "crag_"
 FILE, LANG, POSITION, STRIPS, ROOT = (OWN + name for name in ("file", "lang", "position", "strips", "root"))
 MODEL, DIMENSION, INDEX, CHANGED = (OWN + name for name in ("model", "dimension", "index", "changed"))
 
+WRITING = "writing-"
+"""Prefix of the CHANGED marker while a writer is at work, and after one was killed."""
+
 Metadata = dict[str, Any]
+T = TypeVar("T")
+
+_TRIES, _PAUSE = 6, 0.1  # a writer may change the folder again while it is being opened afresh
 
 
 class Stored(NamedTuple):
@@ -80,8 +87,7 @@ class KnowledgeBase:
         """Open it. Raises KnowledgeBaseError: missing, damaged, unreachable, or made by other embeddings."""
         self.settings = settings
         self._connection = connect(settings, create=False)
-        self._generation = self._connection.generation
-        self._collection = self._open()
+        self._generation = -1
         self.marker()
         metadata = self._collection.metadata or {}
         if metadata.get(MODEL) != model_id(embeddings) or metadata.get(INDEX) != INDEX_VERSION:
@@ -97,47 +103,65 @@ class KnowledgeBase:
                 raise missing(self.settings, [name for name in names if not name.endswith(".files")])
             return client.get_collection(self.settings.collection, embedding_function=None)
 
-    @contextmanager
-    def _using(self) -> "Iterator[Collection]":
-        with self._connection.lock, translated(self.settings):
-            if self._generation != self._connection.generation:
-                self._collection = self._open()
-                self._generation = self._connection.generation
-            yield self._collection
+    def _read(self, work: "Callable[[Collection], T]") -> T:
+        """Read; a folder that another process changes meanwhile is opened afresh and read again."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                with self._connection.lock, translated(self.settings):
+                    if self._generation != self._connection.generation:
+                        self._collection = self._open()
+                        self._generation = self._connection.generation
+                    return work(self._collection)
+            except UnsettledError:
+                if attempt == _TRIES or self.settings.chroma_url:
+                    raise
+            time.sleep(_PAUSE * attempt)
+            with translated(self.settings):
+                self._connection.renew()
+        raise AssertionError("the last attempt returns or raises")
 
     def marker(self) -> str:
         """Changes whenever the content did. A folder that another process changed is opened again."""
-        self._connection.check(create=False)
-        with self._using() as collection:
+        with translated(self.settings):
+            self._connection.check(create=False)
+
+        def marker(collection: "Collection") -> str:
             current = self._connection.client.get_collection(collection.name, embedding_function=None)
-            marker = f"{(current.metadata or {}).get(CHANGED)}/{current.count()}"
-            self._connection.changed(collection.name, marker)
-        return marker
+            found = f"{(current.metadata or {}).get(CHANGED)}/{current.count()}"
+            self._connection.changed(collection.name, found)
+            return found
+
+        return self._read(marker)
 
     def count(self) -> int:
         """Number of passages."""
-        with self._using() as collection:
-            return collection.count()
+        return self._read(lambda collection: collection.count())
 
     def nearest(self, vector: Sequence[float], n: int) -> list[Stored]:
         """The `n` passages nearest by cosine, nearest first, with their vectors; fewer if there are fewer.
 
         Raises KnowledgeBaseError, also when the index has lost vectors.
         """
-        with self._using() as collection:
+
+        def work(collection: "Collection") -> list[Stored]:
             found = self._query(collection, vector, n)
             self._check(len(found), n, collection.count())
-        return found
+            return found
+
+        return self._read(work)
 
     def nearest_of_each(
         self, vector: Sequence[float], groups: tuple[str, Sequence[str]], n: int
     ) -> list[Stored]:
         """The `n` nearest passages of each group: those whose metadata has one of the values under a key."""
         key, values = groups
-        with self._using() as collection:
+
+        def work(collection: "Collection") -> list[Stored]:
             found = [hit for value in values for hit in self._query(collection, vector, n, {key: value})]
             self._check(len(found), n, collection.count())
-        return found
+            return found
+
+        return self._read(work)
 
     def _query(
         self, collection: "Collection", vector: Sequence[float], n: int, where: Any = None
@@ -158,7 +182,7 @@ class KnowledgeBase:
 
     def _check(self, found: int, asked: int, count: int) -> None:
         if found < min(asked, count):
-            raise KnowledgeBaseError(
+            raise UnsettledError(
                 f"the index of the knowledge base at {place(self.settings)} is incomplete "
                 f"({found} of {min(asked, count)} neighbours found); delete it and run: "
                 f"{ingest_command(self.settings)}"
@@ -168,26 +192,28 @@ class KnowledgeBase:
         """The passages with these ids, with vectors, in the order of `ids`; unknown ids are left out."""
         if not ids:
             return []
-        with self._using() as collection:
-            found: Any = collection.get(ids=ids, include=["documents", "metadatas", "embeddings"])
+        found: Any = self._read(
+            lambda collection: collection.get(ids=ids, include=["documents", "metadatas", "embeddings"])
+        )
         rows = zip(*(found[key] for key in ("ids", "documents", "metadatas", "embeddings")), strict=True)
         by_id = {row[0]: Stored(row[0], row[1], dict(row[2]), row[3]) for row in rows}
         return [by_id[id_] for id_ in ids if id_ in by_id]
 
     def texts(self, page: int = 2000) -> tuple[list[str], list[str]]:
         """All ids and the title and text of each, read page by page."""
-        ids: list[str] = []
-        texts: list[str] = []
-        with self._using() as collection:
-            while True:
-                found = collection.get(include=["documents", "metadatas"], limit=page, offset=len(ids))
-                if not found["ids"]:
-                    return ids, texts
-                ids += found["ids"]
-                texts += [
-                    f"{metadata.get('title', '')}\n{text}"
-                    for metadata, text in zip(found["metadatas"] or [], found["documents"] or [], strict=True)
-                ]
+
+        def work(collection: "Collection") -> dict[str, str]:
+            texts: dict[str, str] = {}
+            for offset in count(0, page):
+                found = collection.get(include=["documents", "metadatas"], limit=page, offset=offset)
+                rows = zip(found["ids"], found["metadatas"] or [], found["documents"] or [], strict=True)
+                texts.update((id_, f"{about.get('title', '')}\n{text}") for id_, about, text in rows)
+                if len(found["ids"]) < page:
+                    break
+            return texts
+
+        texts = self._read(work)
+        return list(texts), list(texts.values())
 
 
 def roots_of(client: "Client", settings: Settings) -> str:

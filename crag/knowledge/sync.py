@@ -199,6 +199,7 @@ class _Run:
         else:
             for plan in pending:
                 self._finish(plan)
+        self._writer.announce()
 
     def _finish(self, plan: _Plan) -> None:
         kept = {str(passage.id) for passage in plan.passages}

@@ -1,16 +1,18 @@
 """Writing the knowledge base: one writer at a time, and a record of every file that is fully in it."""
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import KnowledgeBaseError
-from crag.knowledge.chroma import connect, translated
+from crag.knowledge.chroma import HOLDER, LOCK, connect, translated
 from crag.knowledge.store import (
     CHANGED,
     DIMENSION,
@@ -20,6 +22,7 @@ from crag.knowledge.store import (
     MODEL,
     ROOT,
     STRIPS,
+    WRITING,
     Metadata,
     check_model,
     files_collection,
@@ -62,7 +65,7 @@ def writing(
         try:
             yield writer
         finally:
-            writer.announce()
+            writer.close()
 
 
 @contextmanager
@@ -74,17 +77,21 @@ def _alone(settings: Settings, notify: Callable[[str], None], wait: float) -> It
     from filelock import FileLock, Timeout
 
     folder = settings.kb.absolute()
-    lock = FileLock(folder / ".writing.lock")
+    lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            notify(f"another process is writing to {folder}; waiting up to {wait:.0f} s for it")
+            notify(
+                f"another process{_holder(folder)} is writing to {folder}; waiting up to {wait:.0f} s for it"
+            )
             lock.acquire(timeout=wait)
+        (folder / HOLDER).write_text(f"process {os.getpid()}, since {time.strftime('%H:%M:%S')}", "utf-8")
     except Timeout:
         raise KnowledgeBaseError(
-            f"the knowledge base at {folder} is busy: another ingest is writing; run again when it is done"
+            f"the knowledge base at {folder} is busy: another ingest{_holder(folder)} is writing; "
+            "run again when it is done"
         ) from None
     except OSError as error:
         raise KnowledgeBaseError(
@@ -93,7 +100,16 @@ def _alone(settings: Settings, notify: Callable[[str], None], wait: float) -> It
     try:
         yield
     finally:
+        with suppress(OSError):
+            (folder / HOLDER).unlink()
         lock.release()
+
+
+def _holder(folder: Path) -> str:
+    """Which process holds the lock, as it said itself."""
+    with suppress(OSError, UnicodeDecodeError):
+        return f" ({(folder / HOLDER).read_text('utf-8')})"
+    return ""
 
 
 class Writer:
@@ -103,6 +119,7 @@ class Writer:
         self._settings = settings
         self._connection = connect(settings, create=True)
         self._changed = False
+        self._open = False
         dimension = getattr(embeddings, "dimension", None)
         about: Metadata = {MODEL: model_id(embeddings), INDEX: INDEX_VERSION}
         if dimension:
@@ -119,6 +136,8 @@ class Writer:
                 files_collection(settings), configuration=_COSINE, embedding_function=None
             )
             self._batch = client.get_max_batch_size()
+        # The marker of a writer that was killed: what it wrote is announced when this one is done.
+        self._open = str((self._passages.metadata or {}).get(CHANGED, "")).startswith(WRITING)
         check_model(self._passages.metadata or {}, embeddings, settings, roots_of(client, settings))
 
     def files(self) -> dict[str, FileRecord]:
@@ -138,6 +157,8 @@ class Writer:
         """Store passages with their vectors; one that is there already is replaced."""
         import numpy as np
 
+        if passages:
+            self._change()
         for start in range(0, len(passages), self._batch):
             part = passages[start : start + self._batch]
             with self._connection.lock, translated(self._settings):
@@ -147,7 +168,6 @@ class Writer:
                     documents=[passage.page_content for passage in part],
                     metadatas=[dict(passage.metadata) for passage in part],
                 )
-        self._changed = True
 
     def describe(self, passages: Sequence[Document], stored: Mapping[str, Metadata]) -> None:
         """Bring the metadata of stored passages up to date without embedding them again."""
@@ -157,18 +177,20 @@ class Writer:
             gone = dict.fromkeys(old.keys() - passage.metadata.keys())
             if gone or old != passage.metadata:
                 changed.append((str(passage.id), {**gone, **passage.metadata}))
+        if changed:
+            self._change()
         for start in range(0, len(changed), self._batch):
             ids, metadatas = zip(*changed[start : start + self._batch], strict=True)
             with self._connection.lock, translated(self._settings):
                 self._passages.update(ids=list(ids), metadatas=list(metadatas))
-            self._changed = True
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove passages."""
+        if ids:
+            self._change()
         for start in range(0, len(ids), self._batch):
             with self._connection.lock, translated(self._settings):
                 self._passages.delete(ids=list(ids[start : start + self._batch]))
-            self._changed = True
 
     def record(self, record: FileRecord) -> None:
         """Note that all passages of a file are stored, and no others."""
@@ -193,13 +215,28 @@ class Writer:
             return self._passages.count()
 
     def announce(self) -> None:
-        """Tell readers that the content changed, if it did."""
-        if not self._changed:
-            return
-        with self._connection.lock, translated(self._settings):
-            about = {**(self._passages.metadata or {}), CHANGED: f"{time.time():.0f}-{uuid.uuid4().hex[:8]}"}
-            self._passages.modify(metadata=about)
+        """Tell readers that the content changed since they were told last, and may go on changing."""
+        if self._changed:
+            self._mark(WRITING)
         self._changed = False
+
+    def close(self) -> None:
+        """Tell readers that the content is complete, if it changed at all."""
+        if self._open:
+            self._mark("")
+        self._open = self._changed = False
+
+    def _change(self) -> None:
+        """Before a change: readers must not take what they see from now on for the last complete state."""
+        if not self._open:
+            self._mark(WRITING)
+            self._open = True
+        self._changed = True
+
+    def _mark(self, prefix: str) -> None:
+        changed = f"{prefix}{time.time():.0f}-{uuid.uuid4().hex[:8]}"
+        with self._connection.lock, translated(self._settings):
+            self._passages.modify(metadata={**(self._passages.metadata or {}), CHANGED: changed})
 
 
 def _file_id(path: str) -> str:
