@@ -9,9 +9,10 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from crag.conditions import LANG, Conditions, meets, shown
 from crag.errors import CragError, SettingsError
 from crag.interfaces import Grade, Grader, Retriever
-from crag.language import readable
+from crag.language import language_of, readable
 from crag.metering import meter
 
 
@@ -58,6 +59,19 @@ def _from_kb(found: Any) -> Document:
     return document.model_copy(
         update={"page_content": text, "metadata": {"origin": "kb", **document.metadata}}
     )
+
+
+def only(retriever: Retriever, wanted: Conditions) -> Retriever:
+    """What a retriever finds, without the documents whose metadata does not meet the conditions."""
+
+    async def retrieve(question: str, k: int) -> list[Document]:
+        found = await retriever(question, k)
+        kept = [d for d in found if meets({LANG: language_of(d.page_content), **d.metadata}, wanted)]
+        if found and not kept:
+            meter().warn(f"nothing that your retriever found meets {shown(wanted)}")
+        return kept
+
+    return retrieve
 
 
 def own_grader(given: Any) -> Grader:

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from threading import Lock, Thread
@@ -16,7 +16,7 @@ from crag.answer import Answer, UsedThresholds, read_state
 from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited
 from crag.language import readable
-from crag.services import Own, Services, build_services
+from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings, unknown_variables
 from crag.state import CRAGInput, CRAGState, Graph
 
@@ -49,9 +49,13 @@ async def aask(
     graph: str = "crag",
     thread: str | None = None,
     on_text: OnText | None = None,
+    where: Mapping[str, Any] | Sequence[str] | None = None,
     **own: Any,
 ) -> Answer:
     """Answer a question; own parts as in `build_graph`.
+
+    `where` narrows which passages may be found, beside the settings' `where` and `filter`: {"lang": "zh"},
+    a list of values for any of them, or ["lang=zh"].
 
     `on_text` is given the answer as it is written; the pieces together equal `Answer.answer`. `thread` names
     a conversation that is kept across processes. Raises SettingsError for what is set wrong and RunError,
@@ -62,6 +66,8 @@ async def aask(
     question = readable(question)
     settings = settings or Settings()
     services = tuned(graph, _services(settings, own))
+    if where:
+        services = narrowed(services, where)
     began = time.perf_counter()
 
     def answer(state: CRAGState) -> Answer:

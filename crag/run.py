@@ -24,6 +24,7 @@ examples:
   python -m crag.run "什么是 HyDE？" --verbose        ask in Chinese, see every document's score
   echo "What is RRF?" | python -m crag.run --json   one JSON object, for programs
   CRAG_WEB=duckduckgo python -m crag.run "…"        let corrections search the web
+  python -m crag.run "…" --where lang=zh --where source=handbook.md   only passages that carry both
 
 settings:
   The environment or a .env file (see .env.example): OPENAI_API_KEY, OPENAI_BASE_URL and CRAG_MODEL for
@@ -52,6 +53,12 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("-k", metavar="N", help="documents to retrieve (default 4)")
     p.add_argument("--kb", metavar="DIR", help="folder of the knowledge base (default .crag/kb)")
+    p.add_argument(
+        "--where",
+        action="append",
+        metavar="KEY=VALUE",
+        help="find only passages that carry this; repeat it for more, all must hold",
+    )
     p.add_argument(
         "--model", metavar="NAME", help="model that answers, and grades unless CRAG_GRADER_MODEL is set"
     )
@@ -154,7 +161,19 @@ def _settings(args: argparse.Namespace) -> "Settings":
 
     if args.graph is not None and args.graph not in GRAPHS:
         raise SettingsError(f"no graph named {args.graph!r}; there are {', '.join(GRAPHS)}")
-    names = ("k", "kb", "model", "evaluator", "upper", "lower", "aggregate", "check", "web", "web_snapshot")
+    names = (
+        "k",
+        "kb",
+        "where",
+        "model",
+        "evaluator",
+        "upper",
+        "lower",
+        "aggregate",
+        "check",
+        "web",
+        "web_snapshot",
+    )
     flags = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.web_snapshot and not args.web:
         flags["web"] = "snapshot"

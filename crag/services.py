@@ -1,10 +1,14 @@
 """The only place that chooses: which part does what, from the settings and from what a caller brings."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from crag.answer import Models
 from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
+from crag.conditions import Conditions, conditions
+from crag.errors import SettingsError
 from crag.generation import ModelGenerator
 from crag.grading import LLMGrader, Thresholds
 from crag.grounding import ModelChecker
@@ -21,7 +25,7 @@ from crag.interfaces import (
 )
 from crag.later import Later, once
 from crag.llm import ChatModel, chat_model
-from crag.own import own_grader, own_retriever
+from crag.own import only, own_grader, own_retriever
 from crag.queries import KeywordRewriter
 from crag.reasoning import ModelAlternatives, reason_grader
 from crag.refinement import ModelRefiner
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     from crag.embedded.evaluator import EmbeddedEvaluator
     from crag.embedded.vectors import PassageVectors
+    from crag.knowledge.retrieval import HybridRetriever
 
 EMBEDDED = "embedded"
 WEB_HINT = (
@@ -55,10 +60,12 @@ class Own:
 class Services:
     """Every part of a run, ready to be called; parts that load something load it at their first call.
 
+    `retriever_where` makes retrievers that see only what meets more conditions than the settings'.
     `chosen` names the settings that somebody set; `model_grades` tells whether a chat model judges relevance.
     """
 
     retriever: Retriever
+    retriever_where: Callable[[Conditions], Retriever]
     grader: Grader
     passage_grader: PassageGrader
     reason_grader: Grader
@@ -96,8 +103,10 @@ def build_services(settings: Settings, own: Own) -> Services:
     one_grader = _grader(own, grader, embedded)
     rewriter = Later(lambda: KeywordRewriter(helper)) if helper else None
     web = _web(settings, own)
+    retriever_where = _retriever_where(settings, own, embedded)
     return Services(
-        retriever=own_retriever(own.retriever) if own.retriever is not None else Later(embedded.retriever),
+        retriever=retriever_where(()),
+        retriever_where=retriever_where,
         grader=one_grader,
         passage_grader=Later(lambda: BatchGrader(grader)) if grader else EachGrader(one_grader),
         reason_grader=Later(lambda: reason_grader(grader)) if grader else one_grader,
@@ -135,6 +144,26 @@ def _chat(settings: Settings, own: Own, role: Role, *, stream: bool = False) -> 
         return ChatModel.wrap(own.model, role=role, settings=settings, stream=stream)
     endpoint = settings.endpoint(role)
     return chat_model(endpoint, role=role, settings=settings, stream=stream) if endpoint else None
+
+
+def narrowed(services: Services, where: object) -> Services:
+    """The services for a question that may see only passages that also meet `where`. Raises SettingsError."""
+    try:
+        wanted = conditions(where)
+    except ValueError as error:
+        raise SettingsError(f"where: {error}") from None
+    return replace(services, retriever=services.retriever_where(wanted))
+
+
+def _retriever_where(
+    settings: Settings, own: Own, embedded: "_Embedded"
+) -> Callable[[Conditions], Retriever]:
+    if own.retriever is not None:
+        brought = own_retriever(own.retriever)
+        always = settings.filter + settings.where
+        return lambda where: only(brought, always + where) if always + where else brought
+    hybrid = once(embedded.retriever)
+    return lambda where: Later(lambda: partial(hybrid(), where=settings.where + where))
 
 
 def _grader(own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader:
@@ -232,7 +261,7 @@ class _Embedded:
 
         return EmbeddedChecker(self._vectors())
 
-    def retriever(self) -> Retriever:
+    def retriever(self) -> "HybridRetriever":
         from crag.knowledge.retrieval import HybridRetriever
         from crag.knowledge.store import KnowledgeBase
 

@@ -9,14 +9,16 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    BeforeValidator,
     Field,
     PrivateAttr,
     SecretStr,
     ValidationError,
     model_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
 
 Aggregate = Literal["max", "mean"]
@@ -56,6 +58,7 @@ def _url(url: str | None) -> str | None:
 
 
 Url = Annotated[str | None, AfterValidator(_url)]
+Where = Annotated[Conditions, NoDecode, BeforeValidator(conditions)]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -140,6 +143,8 @@ class Settings(BaseSettings):
     # Knowledge base.
     kb: Path = Path(".crag/kb")
     chroma_url: str | None = None
+    filter: Where = ()
+    where: Where = ()
     collection: str = Field("crag", pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")
     threads: Path = Path(".crag/threads.sqlite")
     k: int = Field(4, ge=1, le=100)

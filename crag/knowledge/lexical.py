@@ -8,8 +8,9 @@ import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,16 +64,19 @@ class LexicalIndex:
         counted = Counter(number for numbers in numbered for number in set(numbers))
         return cls(list(ids), vocabulary, [counted[number] for number in range(len(vocabulary))], model)
 
-    def search(self, query: str, n: int) -> list[Match]:
-        """At most `n` passages that share a term with `query`, best first; none without a shared term."""
+    def search(self, query: str, n: int, allowed: Set[str] | None = None) -> list[Match]:
+        """At most `n` passages that share a term with `query`, best first; none without a shared term.
+
+        Only passages whose id is in `allowed`, where that is given, are found.
+        """
         wanted = terms(query)
         known = [self._vocabulary[term] for term in wanted if term in self._vocabulary]
         if self._model is None or not known:
             return []
         scores = self._model.get_scores(known)
         most = sum(self._rarity(term) for term in wanted)
-        best = (-scores).argsort(kind="stable")[:n]
-        return [Match(self._ids[i], float(scores[i]) / most) for i in best if scores[i] > 0]
+        ranked = (i for i in (-scores).argsort(kind="stable") if allowed is None or self._ids[i] in allowed)
+        return [Match(self._ids[i], float(scores[i]) / most) for i in islice(ranked, n) if scores[i] > 0]
 
     def code_holders(self, query: str) -> dict[str, float]:
         """Passages that hold codes of `query` (terms like "e-4012-b") which few others hold.

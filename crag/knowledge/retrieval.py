@@ -8,10 +8,13 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from crag.conditions import Conditions
 from crag.errors import CragError, KnowledgeBaseError, ModelError
+from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
 from crag.knowledge.lexical import LexicalIndex, lexical_index
 from crag.knowledge.store import LANG, OWN, STRIPS, KnowledgeBase, Stored
 from crag.language import language_of
+from crag.metering import meter
 from crag.terms import terms
 
 if TYPE_CHECKING:
@@ -68,49 +71,59 @@ class HybridRetriever:
         self._kb = kb
         self._embeddings = embeddings
         self._vectors = vectors
+        self._filter = PassageFilter(kb)
         self._lock = threading.Lock()
         self._lexical: tuple[str, LexicalIndex] | None = None
 
-    async def __call__(self, question: str, k: int) -> list[Document]:
-        """At most `k` passages, best first. Raises KnowledgeBaseError and ModelError."""
+    async def __call__(self, question: str, k: int, where: Conditions = ()) -> list[Document]:
+        """At most `k` passages, best first. Raises KnowledgeBaseError and ModelError.
+
+        Only passages that meet `where` and the settings' `filter` are found.
+        """
         vector = None
         if self._vectors is not None and getattr(self._vectors, "embeddings", None) is self._embeddings:
             vector = await self._vectors.of_question(question)  # the grader will want the same one
-        return await asyncio.to_thread(self.retrieve, question, k, vector)
+        return await asyncio.to_thread(self.retrieve, question, k, vector, where)
 
-    def retrieve(self, question: str, k: int, vector: Any = None) -> list[Document]:
+    def retrieve(self, question: str, k: int, vector: Any = None, where: Conditions = ()) -> list[Document]:
         """What the call does, blocking; `vector` is the question's, when it is known already."""
-        index = self._index()
+        marker, index = self._index()
         if k < 1 or self._kb.count() == 0:
+            return []
+        wanted = self._kb.settings.filter + where
+        allowed = self._filter.allowed(marker, where) if wanted else None
+        if allowed and allowed.warning:
+            meter().warn(allowed.warning)
             return []
         query = _unit(np.asarray(self._embed(question) if vector is None else vector, np.float32))
         language = language_of(question)
-        ranked = _ranked(self._candidates(question, query, index), language)
+        found = self._found(question, query, index, wanted, allowed)
+        ranked = _ranked([_candidate(passage, query, words) for passage, words in found], language)
         return [self._document(candidate) for candidate in _distinct(ranked, language, k)]
 
-    def _index(self) -> LexicalIndex:
+    def _index(self) -> tuple[str, LexicalIndex]:
         """The lexical index of the present content; built at the first question and after a change."""
         marker = self._kb.marker()
         with self._lock:
             if self._lexical is None or self._lexical[0] != marker:
                 self._lexical = marker, lexical_index(self._kb)
-            return self._lexical[1]
+            return self._lexical
 
-    def _candidates(self, question: str, query: Any, index: LexicalIndex) -> list[_Candidate]:
-        near = self._kb.nearest_of_each(query, (LANG, ("zh", "en")), CANDIDATES)
-        words = {match.id: match.score for match in index.search(question, CANDIDATES)}
+    def _found(
+        self, question: str, query: Any, index: LexicalIndex, wanted: Conditions, allowed: Allowed | None
+    ) -> list[tuple[Stored, float]]:
+        """What meaning and words find, each with its score by words."""
+        ids = allowed.ids if allowed else None
+        near = self._kb.nearest_of_each(query, (LANG, ("zh", "en")), CANDIDATES, clause(wanted))
+        words = {match.id: match.score for match in index.search(question, CANDIDATES, ids)}
         # Who asks for a code wants the passage that holds it, whatever else is similar.
         for id_, share in index.code_holders(question).items():
-            words[id_] = words.get(id_, 0.0) + 2 * share
+            if ids is None or id_ in ids:
+                words[id_] = words.get(id_, 0.0) + 2 * share
         found = {passage.id: passage for passage in near}
         found |= {p.id: p for p in self._kb.passages([id_ for id_ in words if id_ not in found])}
-        candidates = []
-        for passage in found.values():
-            vector = _unit(np.asarray(passage.vector, np.float32))
-            strips = _strips(passage, vector)
-            meaning = (float(vector @ query) + float((strips @ query).max())) / 2
-            candidates.append(_Candidate(passage, vector, strips, meaning, words.get(passage.id, 0.0)))
-        return candidates
+        # Looked at once more as they are now: a passage may have changed hands since the ids were listed.
+        return [(p, words.get(p.id, 0.0)) for p in found.values() if visible(p.metadata, wanted)]
 
     def _embed(self, question: str) -> list[float]:
         try:
@@ -130,6 +143,13 @@ class HybridRetriever:
             self._vectors.put(stored.text, candidate.vector, candidate.strips)
         shown = {key: value for key, value in stored.metadata.items() if not key.startswith(OWN)}
         return Document(stored.text, id=str(shown.pop("id", stored.id)), metadata={**shown, "origin": "kb"})
+
+
+def _candidate(passage: Stored, query: Any, words: float) -> _Candidate:
+    vector = _unit(np.asarray(passage.vector, np.float32))
+    strips = _strips(passage, vector)
+    meaning = (float(vector @ query) + float((strips @ query).max())) / 2
+    return _Candidate(passage, vector, strips, meaning, words)
 
 
 def _unit(vector: Any) -> Any:

@@ -151,15 +151,46 @@ class KnowledgeBase:
         return self._read(work)
 
     def nearest_of_each(
-        self, vector: Sequence[float], groups: tuple[str, Sequence[str]], n: int
+        self,
+        vector: Sequence[float],
+        groups: tuple[str, Sequence[str]],
+        n: int,
+        where: Metadata | None = None,
     ) -> list[Stored]:
-        """The `n` nearest passages of each group: those whose metadata has one of the values under a key."""
+        """The `n` nearest passages of each group: those whose metadata has one of the values under a key.
+
+        `where` is Chroma's, for passages that may be found at all.
+        """
         key, values = groups
 
         def work(collection: "Collection") -> list[Stored]:
-            found = [hit for value in values for hit in self._query(collection, vector, n, {key: value})]
-            self._check(len(found), n, collection.count())
+            found: list[Stored] = []
+            for value in values:
+                group: Metadata = {key: value}
+                found += self._query(collection, vector, n, {"$and": [group, where]} if where else group)
+            if where is None:
+                self._check(len(found), n, collection.count())
+            elif len(found) < n:
+                self._check(len(found), n, len(collection.get(where=where, include=[])["ids"]))
             return found
+
+        return self._read(work)
+
+    def ids(self, where: Metadata | None) -> list[str]:
+        """The ids of the passages that meet Chroma's `where`."""
+        return self._read(lambda collection: list(collection.get(where=where, include=[])["ids"]))
+
+    def keys(self, where: Metadata | None, page: int = 2000) -> set[str]:
+        """The metadata keys that passages have which meet Chroma's `where`."""
+
+        def work(collection: "Collection") -> set[str]:
+            keys: set[str] = set()
+            for offset in count(0, page):
+                found = collection.get(where=where, include=["metadatas"], limit=page, offset=offset)
+                keys.update(key for about in found["metadatas"] or [] for key in about)
+                if len(found["ids"]) < page:
+                    break
+            return keys
 
         return self._read(work)
 
