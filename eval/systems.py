@@ -1,0 +1,102 @@
+"""What is compared: a graph and the settings in which it differs from the others."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crag.errors import SettingsError
+from crag.settings import GRAPHS, Settings
+
+SHARED = (
+    "kb",
+    "collection",
+    "threads",
+    "web_snapshot",
+    "embedding_model",
+    "embedding_batch",
+    "judge_model",
+    "concurrency",
+)
+"""Settings that all systems have in common, or the comparison would be of knowledge bases."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One side of the comparison; `overrides` are the settings that only it has, as they were typed."""
+
+    name: str
+    graph: str
+    overrides: dict[str, str] = field(default_factory=dict)
+
+
+def parse_system(text: str) -> System:
+    """`crag`, or `crag:aggregate=mean,k=8`. Raises SettingsError, with a near name for a misspelt one."""
+    graph, _, rest = text.strip().partition(":")
+    graph = graph.strip()
+    if graph not in GRAPHS:
+        raise SettingsError(f"no system named {graph!r}{_near(graph, GRAPHS)}; there are {', '.join(GRAPHS)}")
+    overrides: dict[str, str] = {}
+    for part in rest.split(",") if rest.strip() else []:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        name = name.lower().removeprefix("crag_").replace("-", "_")
+        if not equals or not name or not value:
+            raise SettingsError(
+                f"system {text!r}: {part!r} is not SETTING=VALUE, as in {graph}:aggregate=mean"
+            )
+        _check(name, text)
+        overrides[name] = value
+    given = ",".join(f"{name}={value}" for name, value in overrides.items())
+    return System(f"{graph}:{given}" if given else graph, graph, overrides)
+
+
+def parse_systems(text: str) -> list[System]:
+    """`fixed,crag:aggregate=mean,k=8`: the first is the baseline. Raises SettingsError."""
+    texts: list[str] = []
+    for part in text.split(","):
+        # What assigns without naming a graph goes on with the settings of the system before.
+        if texts and "=" in part and ":" not in part.partition("=")[0]:
+            texts[-1] += f",{part}"
+        elif part.strip():
+            texts.append(part)
+    systems = [parse_system(one) for one in texts]
+    names = [system.name for system in systems]
+    if not systems:
+        raise SettingsError("no system to ask; give --systems fixed,crag")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise SettingsError(f"the system {twice} is named twice")
+    return systems
+
+
+def with_settings(systems: list[System], common: Mapping[str, Any]) -> dict[str, Settings]:
+    """The settings of each system by its name; systems without overrides of their own share one object.
+
+    `common` are keyword arguments of Settings for all of them. Raises SettingsError.
+    """
+    made: dict[tuple[tuple[str, str], ...], Settings] = {}
+    result = {}
+    for system in systems:
+        key = tuple(sorted(system.overrides.items()))
+        try:
+            made[key] = made.get(key) or Settings(**{**common, **system.overrides})
+        except SettingsError as error:
+            raise SettingsError(f"system {system.name}: {error}" if key else str(error)) from None
+        result[system.name] = made[key]
+    return result
+
+
+def _check(name: str, text: str) -> None:
+    fields = Settings.model_fields
+    if name not in fields:
+        raise SettingsError(
+            f"system {text!r}: no setting named {name!r}{_near(name, fields)}; .env.example lists them"
+        )
+    if name in SHARED or name.endswith("_url"):
+        raise SettingsError(f"system {text!r}: {name} is the same for all systems; set CRAG_{name.upper()}")
+    if name.endswith("_key"):
+        raise SettingsError(f"a key must not stand in a system's name; set CRAG_{name.upper()} instead")
+
+
+def _near(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
