@@ -22,6 +22,8 @@ PALETTE = {
     "good": ("#157f4a", "#56ca8d"),
     "warn": ("#a35f00", "#eeb04e"),
     "bad": ("#bf2c34", "#ff8a8a"),
+    "amber": ("#dd9a24", "#e0a63f"),
+    "faint": ("#b3bdcb", "#4b586b"),
     "s0": ("#708097", "#8d9bb0"),
     "s1": ("#1f63d6", "#6ea3ff"),
     "s2": ("#c2680c", "#f3a34d"),
@@ -29,9 +31,14 @@ PALETTE = {
     "s4": ("#8440c4", "#bd90f2"),
     "s5": ("#bb2c78", "#f284bb"),
 }
-"""Name → (light, dark). `s0` is the baseline's, `s1` to `s5` those of the systems compared with it."""
+"""Name → (light, dark). `warn` is for text, `amber` and `faint` are for areas.
 
-INK, MUTED, LINE, PANEL, GOOD, WARN, BAD = (light for light, _ in list(PALETTE.values())[:7])
+`s0` is the baseline's, `s1` to `s5` those of the systems compared with it.
+"""
+
+_LIGHT = {name: light for name, (light, _) in PALETTE.items()}
+INK, MUTED, LINE, PANEL = (_LIGHT[name] for name in ("ink", "muted", "line", "panel"))
+GOOD, AMBER, BAD, FAINT = (_LIGHT[name] for name in ("good", "amber", "bad", "faint"))
 
 _NAMES = {light: name for name, (light, _) in PALETTE.items()}
 _HEX = re.compile(r"#[0-9a-f]{6}\b")
@@ -67,9 +74,9 @@ def axes(width: float, height: float) -> "tuple[Figure, Axes]":
     ax.spines["bottom"].set_color(MUTED)
     ax.grid(axis="y", color=LINE, linewidth=1)
     ax.set_axisbelow(True)
-    ax.tick_params(colors=MUTED, labelsize=11, length=0, pad=6)
-    ax.xaxis.label.set(color=MUTED, fontsize=11.5)
-    ax.yaxis.label.set(color=MUTED, fontsize=11.5)
+    ax.tick_params(colors=MUTED, labelsize=12, length=0, pad=6)
+    ax.xaxis.label.set(color=MUTED, fontsize=12)
+    ax.yaxis.label.set(color=MUTED, fontsize=12)
     return figure, ax
 
 

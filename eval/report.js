@@ -145,9 +145,10 @@ function page(question) {
       el("p", { class: "over" }, question.id),
       el("h1", { lang: question.lang, id: "question" }, question.q),
       el("div", { class: "chips" }, [question.group, known, answerable].filter(Boolean).map((fact) => chip(fact, "flat"))),
-      right ? el("p", { class: "right", lang: question.lang }, el("b", { lang: "en" }, "Right answers"), right) : null,
-      question.reference ? el("p", { class: "right", lang: question.lang }, el("b", { lang: "en" }, "Reference"), question.reference) : null,
-      question.gold.length ? el("p", { class: "right" }, el("b", null, "Documents that hold it"), question.gold.join(", ")) : null,
+      el("div", { class: "known" },
+        right ? el("p", { class: "right", lang: question.lang }, el("b", { lang: "en" }, "Right answers"), right) : null,
+        question.reference ? el("p", { class: "right", lang: question.lang }, el("b", { lang: "en" }, "Reference"), question.reference) : null,
+        question.gold.length ? el("p", { class: "right" }, el("b", null, "Documents that hold it"), question.gold.join(", ")) : null),
       rated.length ? el("div", { class: "scroll" }, el("table", { class: "plain numbers" },
         el("thead", null, el("tr", null, el("th", { scope: "col" }, "Metric"), systems.map((_, i) => el("th", { scope: "col" }, system(i))))),
         el("tbody", null, rated.map((m) => el("tr", null, el("th", { scope: "row", title: m.meaning }, m.name), question.rows.map((row) => el("td", null, rating(row, m.name)))))))) : null),
@@ -188,7 +189,7 @@ $("theme").addEventListener("click", () => {
   $("theme").setAttribute("aria-pressed", dark());
 });
 const options = (select, names, chosen) => select.append(...names.map((name) => el("option", { value: name, selected: name === chosen }, name)));
-options($("metric"), metrics.map((m) => m.name), data.first);
+options($("metric"), metrics.map((m) => m.name), data.first[0]);
 options($("show"), Object.keys(TESTS), "all");
 $("group").append(el("option", { value: "" }, "all"));
 options($("group"), [...new Set(questions.map((q) => q.group).filter(Boolean))]);

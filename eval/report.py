@@ -17,12 +17,12 @@ from .plots import css_colours, series_name
 from .records import Result, Row, Sample, Score
 from .report_charts import distributions, tradeoffs
 from .report_pages import pages
-from .report_text import headlines, lang_of, number, share, signed, visible
+from .report_text import applied, headlines, lang_of, number, share, signed, visible
 
-FIRST = ("accuracy", "answer_match", "faithfulness")
-"""Metrics that say most about an answer, best first; charts and the list of questions begin with one."""
+FIRST = ("accuracy", "answer_match", "faithfulness", "context_precision")
+"""Metrics that say most about an answer, best first: these are drawn, and the list of questions begins so."""
 
-VERDICTS = {"correct": "good", "ambiguous": "warn", "incorrect": "bad"}
+VERDICTS = {"correct": "good", "ambiguous": "amber", "incorrect": "bad"}
 
 
 def write_report(
@@ -35,6 +35,7 @@ def write_report(
     """
     systems = _systems(result, rows)
     script = _file("report.js")
+    first = leading(result)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _environment().get_template("report.html")
     html = page.render(
@@ -45,6 +46,7 @@ def write_report(
         differences={(d.metric, d.group, d.system): d for d in result.differences},
         span=_span(result),
         groups=[g for g in dict.fromkeys(v.group for v in result.values) if g != "all"],
+        grouped={v.metric for v in result.values if v.group != "all" and v.scored},
         compared=bool(result.differences),
         differing=_differing(result.provenance.systems, systems),
         common=_common(result.provenance.systems, systems),
@@ -52,14 +54,15 @@ def write_report(
         nodes=list(dict.fromkeys(node for s in result.spending for node in s.seconds_by_node)),
         slowest=max((sum(s.seconds_by_node.values()) for s in result.spending), default=0.0) or 1.0,
         distributions=distributions(systems, rows),
-        tradeoffs=tradeoffs(result, systems),
-        first=first_metric(result),
+        tradeoffs=tradeoffs(result, systems, first),
+        first=first[0] if first else "",
+        applied=applied(result),
         style=css_colours(),
         verdicts=VERDICTS,
         sheet=_file("report.css"),
         script=script,
         digest=digest,
-        data=embedded(pages(result, systems, samples, rows, scores) | {"first": first_metric(result)}),
+        data=embedded(pages(result, systems, samples, rows, scores) | {"first": first[:1]}),
     )
     path.write_text(html, encoding="utf-8", newline="\n")
 
@@ -70,10 +73,11 @@ def embedded(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def first_metric(result: Result) -> str:
-    """The metric that says most about the answers, "" without any."""
-    names = [m.name for m in result.metrics]
-    return next((name for name in FIRST if name in names), names[0] if names else "")
+def leading(result: Result) -> list[str]:
+    """Metrics of FIRST that were scored, in that order; without any, the first that was; [] without any."""
+    scored = {v.metric for v in result.values if v.group == "all" and v.scored}
+    names = [m.name for m in result.metrics if m.name in scored]
+    return [name for name in FIRST if name in names] or names[:1]
 
 
 def _environment() -> Any:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from crag.answer import Answer, UsedThresholds
 
-from .plots import BAD, GOOD, INK, MUTED, WARN, axes, series, svg
+from .plots import AMBER, BAD, FAINT, GOOD, INK, axes, series, svg
 from .records import Result, Row, Spending
 
-WIDTH, HEIGHT = 440, 250
+WIDTH, HEIGHT = 400, 250
 BINS = 20
 
 Stack = tuple[str, str, Sequence[float]]
@@ -46,12 +46,12 @@ def _distribution(system: str, answers: list[Answer]) -> Distribution:
     lines = shown.thresholds[0] if len(shown.thresholds) == 1 else None
     if kept or dropped:
         shown.documents = _histogram(
-            [("kept", series(1), kept), ("dropped", MUTED, dropped)],
+            [("kept", series(1), kept), ("dropped", FAINT, dropped)],
             lines,
             "score of a document",
             "documents",
         )
-    verdicts = [("correct", GOOD), ("ambiguous", WARN), ("incorrect", BAD)]
+    verdicts = [("correct", GOOD), ("ambiguous", AMBER), ("incorrect", BAD)]
     scored = [(a.verdict, a.overall_score) for a in judged if a.overall_score is not None]
     if scored:
         stacks = [(name, colour, [s for v, s in scored if v == name]) for name, colour in verdicts]
@@ -78,7 +78,7 @@ def _histogram(stacks: Sequence[Stack], lines: UsedThresholds | None, x: str, y:
         ax.axvline(value, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
         side = {"lower": "right", "upper": "left"}[name]
         gap = {"lower": -0.012, "upper": 0.012}[name]
-        ax.text(value + gap, top * 0.995, f"{name} {value:g}", ha=side, va="top", color=INK, fontsize=11)
+        ax.text(value + gap, top * 0.995, f"{name} {value:g}", ha=side, va="top", color=INK, fontsize=12)
     ax.set(xlim=(-0.005, 1.005), ylim=(0, top), xlabel=x, ylabel=y, xticks=[0, 0.2, 0.4, 0.6, 0.8, 1])
     ax.xaxis.set_major_formatter("{x:.1f}")
     ax.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
@@ -99,15 +99,15 @@ MEASURES: list[Measure] = [
 ]
 
 
-def tradeoffs(result: Result, systems: Sequence[str]) -> dict[str, list[str]]:
-    """For each metric its charts over what is known of the cost: calls, seconds, money.
+def tradeoffs(result: Result, systems: Sequence[str], metrics: Sequence[str]) -> dict[str, list[str]]:
+    """For each of the metrics its charts over what is known of the cost: calls, seconds, money.
 
     A measure that is unknown or zero for every system is left out.
     """
     spending = {s.system: s for s in result.spending}
     charts: dict[str, list[str]] = {}
-    for metric in result.metrics:
-        values = {v.system: v.value for v in result.values if v.metric == metric.name and v.group == "all"}
+    for metric in metrics:
+        values = {v.system: v.value for v in result.values if v.metric == metric and v.group == "all"}
         for label, measure in MEASURES:
             points = []
             for number, name in enumerate(systems):
@@ -117,7 +117,7 @@ def tradeoffs(result: Result, systems: Sequence[str]) -> dict[str, list[str]]:
                     bounds = (value.mean if b is None else b for b in (value.low, value.high))
                     points.append(Point(name, series(number), x, value.mean, *bounds))
             if any(p.x for p in points):
-                charts.setdefault(metric.name, []).append(_scatter(points, label, metric.name))
+                charts.setdefault(metric, []).append(_scatter(points, label, metric))
     return charts
 
 
@@ -155,5 +155,6 @@ def _scatter(points: Sequence[Point], x: str, y: str) -> str:
             color=p.colour,
             fontsize=12,
         )
+    ax.locator_params(axis="x", nbins=5)
     ax.set(xlim=(-0.03 * right, right), ylim=(0, 1.04), xlabel=x, ylabel=y, yticks=[0, 0.2, 0.4, 0.6, 0.8, 1])
     return svg(figure)

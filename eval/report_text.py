@@ -57,9 +57,16 @@ def lang_of(text: str) -> str:
     return {"zh": "zh-Hans", "en": "en"}[language_of(text)]
 
 
+def applied(result: Result) -> list[str]:
+    """The metrics that say something about this question set: any row was scored, or failed to be."""
+    found = {v.metric for v in result.values if v.group == "all" and (v.scored or v.unscored)}
+    return [m.name for m in result.metrics if m.name in found]
+
+
 def headlines(result: Result) -> list[str]:
     """One sentence for each system that is compared with another: findings over all rows, and their price."""
-    overall = [d for d in result.differences if d.group == "all"]
+    told = applied(result)
+    overall = [d for d in result.differences if d.group == "all" and d.metric in told]
     pairs = list(dict.fromkeys((d.system, d.baseline) for d in overall))
     spending = {s.system: s for s in result.spending}
     return [
@@ -100,16 +107,16 @@ def _price(system: Spending | None, baseline: Spending | None) -> str:
             parts.append(f"{amount} {what}")
     if system.cost_usd is not None and baseline.cost_usd is not None:
         extra = system.cost_usd / n - baseline.cost_usd / m
-        if amount := _amount(extra, 4, "US$ "):
+        if amount := _amount(extra, 4, "US$\u00a0"):
             parts.append(amount)
-    if amount := _amount(system.seconds_p50 - baseline.seconds_p50, 2, unit=" s"):
+    if amount := _amount(system.seconds_p50 - baseline.seconds_p50, 2, unit="\u00a0s"):
         parts.append(f"{amount} at the median")
     return f"; per question it takes {_listed(parts)}." if parts else "; it costs the same."
 
 
 def _amount(extra: float, digits: int, before: str = "", unit: str = "") -> str:
     text = f"{abs(extra):.{digits}f}"
-    return f"{before}{text}{unit} {'more' if extra > 0 else 'less'}" if float(text) else ""
+    return f"{before}{text}{unit}\u00a0{'more' if extra > 0 else 'less'}" if float(text) else ""
 
 
 def _listed(parts: list[str]) -> str:
