@@ -4,21 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from crag.grounding import without_citations
 from crag.language import HAN
 from crag.terms import fold
 
-_CITATION = re.compile(r"\s*\[\d{1,3}\]")
 _TOKEN = re.compile(
     rf"[{HAN}]"  # Chinese is compared by characters
     r"|(?:(?<![^\W_])-)?\d+(?:\.\d+)*"  # a number keeps its sign and its decimals
     rf"|(?:(?![{HAN}])[^\W\d_])+"
 )
 _ARTICLES = frozenset({"a", "an", "the"})
-
-
-def without_citations(text: str) -> str:
-    """`text` without its [n], which are no part of what it says."""
-    return _CITATION.sub("", text)
 
 
 def words(text: str) -> list[str]:

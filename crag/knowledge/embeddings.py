@@ -2,6 +2,7 @@
 
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -154,6 +155,7 @@ class ApiEmbeddings(Embeddings):
 
         # A system proxy cannot reach this machine's own servers.
         http = openai.DefaultHttpxClient(trust_env=not is_loopback(self._url), timeout=self._timeout)
+        weakref.finalize(self, http.close)
         return OpenAIEmbeddings(
             model=self._endpoint.model,
             openai_api_base=self._url,

@@ -20,6 +20,7 @@ M = TypeVar("M", bound=BaseModel)
 _AGAIN = "That was not the JSON asked for. Reply with the JSON object alone, without any other word."
 _SHOWN = 60
 _LONGEST_PAUSE = 30.0
+_SLOW_START = 30.0  # seconds that a busy machine may take to import a client
 
 
 class UnreadableError(CragError):
@@ -39,6 +40,7 @@ class Judgements:
         self._chat = chat_model(endpoint, role="judge", settings=settings.model_copy(update={"retries": 0}))
         self.secrets = [endpoint.api_key.get_secret_value()] if endpoint.api_key else []
         self._timeout = settings.timeout
+        self._patience = 3 * settings.timeout + _SLOW_START
         self._retries = settings.retries
         self._slots = PerLoop(lambda: asyncio.Semaphore(settings.concurrency))
         self._not_before = 0.0
@@ -98,7 +100,7 @@ class Judgements:
             with metered() as one:
                 try:
                     # The client's own limit starts anew with every byte that arrives.
-                    async with asyncio.timeout(3 * self._timeout):
+                    async with asyncio.timeout(self._patience):
                         return await self._chat(messages)
                 except TimeoutError:
                     one.llm(None, None)

@@ -47,7 +47,11 @@ class Engine:
             NonLLMStringSimilarity(),
         )
         self._ids = IDBasedContextPrecision(), IDBasedContextRecall()
-        self._texts = NonLLMContextPrecisionWithReference(), NonLLMContextRecall()
+        likeness: Any = _Likeness(self.similarity)
+        self._texts = (
+            NonLLMContextPrecisionWithReference(distance_measure=likeness),
+            NonLLMContextRecall(_distance_measure=likeness),
+        )
 
     async def exact(self, expected: str, answer: str) -> float:
         """1 when the two are the same, else 0."""
@@ -114,7 +118,18 @@ class Judged:
 
 
 async def _single(metric: Any, **columns: list[str]) -> float:
-    return float(await metric.single_turn_ascore(SingleTurnSample(**columns)))
+    # The public way in writes a user's id to the home folder and an event for each comparison.
+    return float(await metric._single_turn_ascore(SingleTurnSample(**columns), []))
+
+
+class _Likeness:
+    """String similarity under the name by which ragas's older metrics call it."""
+
+    def __init__(self, similarity: Callable[[str, str], Awaitable[float]]) -> None:
+        self._similarity = similarity
+
+    async def single_turn_ascore(self, sample: SingleTurnSample, _: Any) -> float:
+        return await self._similarity(sample.reference or "", sample.response or "")
 
 
 class _Judge(InstructorBaseRagasLLM):

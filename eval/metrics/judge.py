@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from crag.errors import CragError, ModelError
+from crag.grounding import without_citations
 from crag.knowledge.passages import settings_embeddings
 from crag.knowledge.store import model_id
 from crag.language import Language
@@ -13,7 +14,6 @@ from crag.metering import metered
 from crag.servers import OPENAI_URL
 from crag.settings import Settings
 
-from ..matching import without_citations
 from ..records import Row, Sample, Score
 from .asking import Judgements, UnreadableError
 from .catalogue import metrics
