@@ -40,6 +40,8 @@ studio: .venv/.all
 .venv/.base: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing packages, a minute or two the first time …" >&2
 	@$(BIN)/python -m pip install $(PIP_QUIET) -c constraints.txt -e .
+# From the folder above, a checkout called crag would be taken for the package; on the path, the package wins.
+	@$(BIN)/python -c 'import os, sysconfig as s; open(s.get_path("purelib") + "/crag-checkout.pth", "w").write(os.getcwd())'
 	@touch $@
 
 .venv/.all: .venv/.base

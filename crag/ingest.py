@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from crag.command import Parser, finish
 from crag.errors import CragError, SettingsError
 
 if TYPE_CHECKING:
@@ -29,18 +30,14 @@ reads:
   hidden files, .git, .venv and node_modules are passed over; other types are listed as skipped
 
 exit status:
-  0 done; 1 something could not be done (the report says what); 2 wrong usage or configuration
+  0 done; 1 something could not be done (the report says what); 2 wrong usage or configuration;
+  130 interrupted
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line, without importing anything heavy."""
-    p = argparse.ArgumentParser(
-        prog="python -m crag.ingest",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("python -m crag.ingest", DESCRIPTION, EXAMPLES)
     p.add_argument("paths", nargs="+", metavar="PATH", help="a file or a folder")
     p.add_argument("--kb", metavar="DIR", help="folder of the knowledge base (default .crag/kb)")
     p.add_argument("--json", action="store_true", help="the report as one JSON object on standard output")
@@ -62,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CragError as error:
         sys.stderr.write(f"crag: {error}\n")
         return 1
+    except OSError as error:
+        sys.stderr.write(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": ") + "\n")
+        return 1
     except KeyboardInterrupt:
         sys.stderr.write("crag: interrupted; what was stored is kept, run again to go on\n")
         return 130
@@ -82,6 +82,8 @@ def _ingest(args: argparse.Namespace) -> "IngestReport":
     settings = Settings(**({"kb": args.kb} if args.kb is not None else {}))
     from crag.knowledge.sync import ingest
 
+    for line in settings.unread:
+        sys.stderr.write(f"crag: warning: {_printable(line)}\n")
     with _progress() as progress:
         return ingest(args.paths, settings, progress=progress)
 
@@ -156,4 +158,4 @@ def _printable(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

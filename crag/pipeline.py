@@ -17,7 +17,7 @@ from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited
 from crag.language import readable
 from crag.services import Own, Services, build_services, narrowed
-from crag.settings import GRAPHS, Settings, unknown_variables
+from crag.settings import GRAPHS, Settings
 from crag.state import CRAGInput, CRAGState, Graph
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ async def aask(
             thresholds=_thresholds(services) if "retrieval_verdict" in state and graph != "fixed" else None,
             models=services.models.model_copy(update=_idle(state, graph)),
             total_s=time.perf_counter() - began,
-            warnings=unknown_variables(),
+            warnings=settings.unread,
             cited=cited(state.get("answer", "")) if state.get("answered") else [],
         )
 

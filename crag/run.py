@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from crag.command import Parser, finish
 from crag.errors import CragError, SettingsError
 
 if TYPE_CHECKING:
@@ -31,18 +32,14 @@ settings:
   a model, TAVILY_API_KEY or CRAG_WEB for the web. Flags beat the environment, which beats .env.
 
 exit status:
-  0 answered or honestly refused; 1 it could not be done; 2 wrong usage or configuration
+  0 answered or honestly refused; 1 it could not be done; 2 wrong usage or configuration;
+  130 interrupted
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line, without importing anything heavy."""
-    p = argparse.ArgumentParser(
-        prog="python -m crag.run",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("python -m crag.run", DESCRIPTION, EXAMPLES)
     p.add_argument(
         "question", nargs="?", metavar="QUESTION", help="the question; - or a pipe reads standard input"
     )
@@ -179,8 +176,14 @@ def _settings(args: argparse.Namespace) -> "Settings":
         flags["web"] = "snapshot"
     if args.no_web:
         flags["web"] = "off"
-    return Settings(**flags)
+    settings = Settings(**flags)
+    if settings.web == "snapshot" and settings.web_snapshot and not settings.web_snapshot.is_file():
+        raise SettingsError(
+            f"no web snapshot at {settings.web_snapshot}; give a JSONL file of title, url and text, "
+            "or --no-web"
+        )
+    return settings
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

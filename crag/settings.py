@@ -1,7 +1,5 @@
 """Everything that can be set, from flags, the environment and `.env`, checked before anything runs."""
 
-import difflib
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -18,6 +16,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from crag.complaints import in_words, quiet_parser, unread
 from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
 
@@ -160,15 +159,19 @@ class Settings(BaseSettings):
     web_snapshot: Path | None = None
 
     _origins: set[str] = PrivateAttr(default_factory=set)
+    _unread: list[str] = PrivateAttr(default_factory=list)
 
     def __init__(self, **values: Any) -> None:
         try:
-            super().__init__(**values)
+            with quiet_parser():
+                super().__init__(**values)
         except ValidationError as error:
             raise SettingsError(_one_line(error)) from None
         except UnicodeDecodeError:
             raise SettingsError(f"{ENV_FILE} is not UTF-8 text; save it as UTF-8") from None
         self._origins = set(values)
+        file = values.get("_env_file", ENV_FILE)
+        self._unread = unread(_known_names(), Path(file) if isinstance(file, (str, Path)) else None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -215,6 +218,11 @@ class Settings(BaseSettings):
         return Endpoint(model or DEFAULT_MODEL, base_url, api_key)
 
     @property
+    def unread(self) -> list[str]:
+        """One line for each CRAG_ name that is no setting, and for each line of `.env` that says nothing."""
+        return list(self._unread)
+
+    @property
     def thresholds_source(self) -> Origin:
         """Where upper, lower and aggregate come from: the strongest origin that set any of them."""
         names = {"upper", "lower", "aggregate"}
@@ -225,25 +233,19 @@ class Settings(BaseSettings):
 
 def _one_line(error: ValidationError) -> str:
     """The first complaint of pydantic in a person's words, naming the variable to change."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    message = first["msg"].removeprefix("Value error, ")
+    first = error.errors(include_url=False)[0]
     if not first["loc"]:
-        return message
+        return in_words(first, secret=True)
     place = str(first["loc"][0])
     name = place if place.isupper() else f"CRAG_{place.upper()}"
-    return f"{name}: {message[0].lower()}{message[1:]}"
+    return f"{name}: {in_words(first, secret='KEY' in name or 'URL' in name)}"
 
 
-def unknown_variables() -> list[str]:
-    """One warning for each CRAG_ variable in the environment that no setting reads, with a near name."""
+def _known_names() -> set[str]:
+    """Every variable that a setting reads."""
     known: set[str] = set()
     for name, field in Settings.model_fields.items():
         alias = field.validation_alias
         choices = alias.choices if isinstance(alias, AliasChoices) else [f"CRAG_{name.upper()}"]
         known.update(str(choice) for choice in choices)
-    warnings = []
-    for name in sorted(os.environ):
-        if name.startswith("CRAG_") and name not in known | {"CRAG_QUESTION"}:
-            near = difflib.get_close_matches(name, known, n=1)
-            warnings.append(f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
-    return warnings
+    return known

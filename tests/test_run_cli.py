@@ -170,6 +170,10 @@ def test_a_snapshot_answers_what_the_documents_lack(sample_kb: Path) -> None:
         (("q", "-k", "0"), {}, "CRAG_K"),
         (("q", "--web", "tavily"), {}, "TAVILY_API_KEY"),
         (("q",), {"CRAG_LOWER": "-1"}, "CRAG_LOWER"),
+        (("q", "-k", "abc"), {}, "crag: CRAG_K: must be a whole number, not 'abc'"),
+        (("q", "--web", "on"), {}, "CRAG_WEB: must be 'auto', 'tavily', 'duckduckgo'"),
+        (("q", "--nope"), {}, "crag: unrecognized arguments: --nope; see python -m crag.run --help"),
+        (("q", "--web-snapshot", "nofile"), {}, "no web snapshot at nofile; give a JSONL file of title, url"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_two(

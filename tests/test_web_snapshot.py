@@ -96,16 +96,21 @@ async def test_a_separator_inside_a_text_does_not_break_its_line(tmp_path: Path)
         ("[1, 2]", "line 3 is not a JSON object"),
     ],
 )
-async def test_a_broken_line_is_named(tmp_path: Path, line: str, says: str) -> None:
+async def test_a_broken_line_is_left_out_and_named(tmp_path: Path, line: str, says: str) -> None:
     path = write(tmp_path / "web.jsonl", [PAGES[0], "", line, PAGES[1]])
-    message = await failure(snapshot(path)("tides", 3))
-    assert f"{path}, {says}" in message
+    with metered() as spent:
+        assert await titles(snapshot(path), "tides") == ["Tides"]
+    assert spent.warnings == [f"web snapshot {path}: {says}; left out"]
 
 
-async def test_a_line_in_another_encoding_is_named(tmp_path: Path) -> None:
+async def test_a_line_in_another_encoding_is_left_out_and_named(tmp_path: Path) -> None:
     path = tmp_path / "web.jsonl"
     path.write_bytes(json.dumps(PAGES[0]).encode() + b"\n" + '{"text": "潮汐"}'.encode("gb18030"))
-    assert f"{path}, line 2 is not UTF-8" in await failure(snapshot(path)("tides", 3))
+    with metered() as spent:
+        assert await titles(snapshot(path), "tides") == ["Tides"]
+    assert spent.warnings == [f"web snapshot {path}: line 2 is not UTF-8; left out"]
+    path.write_bytes('{"text": "潮汐"}'.encode("gb18030"))
+    assert "(line 1 is not UTF-8)" in await failure(snapshot(path)("tides", 3))
 
 
 async def test_lines_without_text_or_address_are_left_out_with_a_warning(tmp_path: Path) -> None:
@@ -115,7 +120,8 @@ async def test_lines_without_text_or_address_are_left_out_with_a_warning(tmp_pat
         with metered() as spent:
             assert await titles(search, "tides") == ["Tides"]
         assert spent.warnings == [
-            f"web snapshot {path}: 2 line(s) without text or a web address left out, the first is line 2"
+            f"web snapshot {path}: line 2 has no text or no web address, "
+            "line 3 has no text or no web address; left out"
         ]
 
 

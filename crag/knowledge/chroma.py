@@ -243,7 +243,10 @@ def _explained(settings: Settings, error: Exception) -> KnowledgeBaseError:
 def _trouble(settings: Settings, error: Exception, text: str, where: str) -> str | None:
     low = text.lower()
     if _is_full(error, low):
-        return f"the disk is full ({text}): {where} could not be written; make room and run again"
+        return (
+            f"the knowledge base at {where} could not be written ({text}): the disk is full or failing; "
+            "make room and run again"
+        )
     if "malformed" in low or "not a database" in low or "no such table" in low:
         again = ingest_command(settings)
         return f"the knowledge base at {where} is damaged ({text}); delete it and run: {again}"
@@ -259,7 +262,15 @@ def _trouble(settings: Settings, error: Exception, text: str, where: str) -> str
 def _is_full(error: Exception, text: str) -> bool:
     return getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(
         said in text
-        for said in ("no space left", "disk is full", "disk full", "file too large", "quota exceeded")
+        for said in (
+            "no space left",
+            "disk is full",
+            "disk full",
+            "file too large",
+            "quota exceeded",
+            "failed to apply logs",  # what Chroma makes of a disk it cannot write to
+            "disk i/o",
+        )
     )
 
 

@@ -86,15 +86,20 @@ def _pages(path: Path) -> Pages:
 
 @lru_cache(maxsize=2)
 def _read(path: Path, mtime_ns: int, size: int) -> Pages:
-    documents, unusable = [], []
+    documents: list[Document] = []
+    unusable: list[str] = []
     # Not str.splitlines: a page may hold the separators that only Unicode calls line ends.
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        record = _record(line, f"web snapshot {path}, line {number}")
+        try:
+            record = _record(line)
+        except ValueError as error:
+            unusable.append(f"line {number} {error}")
+            continue
         if record is None:
             continue
         url, text = web_address(record.get("url")), first_text(record, "text", "content", "snippet")
         if not (url and text):
-            unusable.append(number)
+            unusable.append(f"line {number} has no text or no web address")
             continue
         page = web_document(record.get("title"), url, text)
         name = first_text(record, "id")
@@ -103,30 +108,32 @@ def _read(path: Path, mtime_ns: int, size: int) -> Pages:
     corpus = [terms(f"{page.metadata['title']}\n{page.page_content}") for page in documents]
     if not any(corpus):
         raise WebSearchError(
-            f"web snapshot {path} holds no page with text and a web address; give it {_FORMAT}"
+            f"web snapshot {path} holds no page with text and a web address"
+            + (f" ({unusable[0]})" if unusable else "")
+            + f"; give it {_FORMAT}"
         )
     import bm25s
 
     bm25 = bm25s.BM25()
     bm25.index(corpus, show_progress=False)
-    warning = (
-        f"web snapshot {path}: {len(unusable)} line(s) without text or a web address left out, "
-        f"the first is line {unusable[0]}"
-        if unusable
-        else None
-    )
+    warning = f"web snapshot {path}: {_listed(unusable)}; left out" if unusable else None
     return Pages(documents, [language_of(page.page_content) for page in documents], bm25, warning)
 
 
-def _record(line: bytes, where: str) -> dict[str, Any] | None:
-    """The object on a line, None for a blank line; raises WebSearchError naming the place."""
+def _listed(lines: list[str]) -> str:
+    more = f", and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return ", ".join(lines[:3]) + more
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The object on a line, None for a blank line; raises ValueError saying what the line is not."""
     try:
         text = line.decode("utf-8-sig").strip()
         record = json.loads(text) if text else None
     except UnicodeDecodeError:
-        raise WebSearchError(f"{where} is not UTF-8; save the file as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise WebSearchError(f"{where} is not JSON ({error.msg}); mend or remove the line") from None
+        raise ValueError("is not UTF-8") from None
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError("is not JSON") from None
     if record is not None and not isinstance(record, dict):
-        raise WebSearchError(f"{where} is not a JSON object; mend or remove the line")
+        raise ValueError("is not a JSON object")
     return record
