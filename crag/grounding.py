@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.documents import Document
 
@@ -17,6 +18,7 @@ from crag.reading_checks import read_grounded
 from crag.reading_claims import read_claims
 from crag.strips import split_strips
 from crag.terms import content_terms
+from crag.unclaimed import sentences, unclaimed
 
 SAME = 0.6
 """Share of a claim's terms that a sentence must hold to be the sentence that makes the claim."""
@@ -94,11 +96,18 @@ def _share(text: str, words: set[str]) -> float:
     return len(terms & words) / len(terms) if terms else 0.0
 
 
+class _Judged(NamedTuple):
+    verdict: bool | None
+    claims: list[Claim]
+
+
 class ModelChecker:
     """An `interfaces.Checker`: one model call per answer, which names each claim and its sources.
 
-    Beside the model, `missing_facts` looks numbers, dates and quotations up. `context_tokens` is the
-    generator's, so that the checker sees the same; `same_model` says that the generator judges its own work.
+    Sentences that no claim is about are shown to it once more, by themselves; an answer of which it passes
+    something over then too is unverified. Beside the model, `missing_facts` looks up numbers, dates and
+    quotations. `context_tokens` is the generator's, so that the checker sees the same; `same_model` says that
+    the generator judges its own work.
     """
 
     def __init__(self, chat: Chat, context_tokens: int, *, same_model: bool = False) -> None:
@@ -115,31 +124,75 @@ class ModelChecker:
             meter().warn(f"the answer was checked by the model that wrote it, {self._chat.name}")
         sources = numbered(documents, self._context_tokens)
         missing = missing_facts(answer, "\n".join(f"{source.title}\n{source.text}" for source in sources))
+        judged = await self._judged(question, answer, sources)
+        if isinstance(judged, str):
+            return _unverified(judged, missing)
+        warn_of_citations(answer, judged.claims)
+        against = _against(judged, missing)
+        if against:
+            return Check(False, against, judged.claims)
+        return await self._rest_checked(question, answer, sources, judged.claims)
+
+    async def _rest_checked(
+        self, question: str, answer: str, sources: list[External], claims: list[Claim]
+    ) -> Check:
+        """The check of an answer whose listed claims are all supported, and of what the list leaves out."""
+        bare = without_citations(answer)
+        left = unclaimed(question, bare, claims)
+        if not left:
+            return Check(True, None, claims)
+        said = sentences(bare)
+        # The sentence before tells what "it" is.
+        shown = sorted({n for place in left for n in (place - 1, place) if n >= 0})
+        rest = "\n".join(said[n] for n in shown)
+        judged = await self._judged(question, rest, sources, claimless=True)
+        unchecked = ", ".join(f"“{shortened(said[n])}”" for n in left[:SHOWN])
+        if isinstance(judged, str):
+            return Check(False, f"unverified: not checked: {unchecked} ({judged})", claims)
+        if against := _against(judged, []):
+            return Check(False, against, [*claims, *judged.claims])
+        others = set(content_terms(" ".join(said[n] for n in range(len(said)) if n not in left)))
+        fresh = [claim for claim in judged.claims if _share(claim["text"], others) < SAME]
+        if judged.claims and not fresh:
+            return Check(False, f"unverified: not checked: {unchecked}", claims)
+        return Check(True, None, [*claims, *fresh])
+
+    async def _judged(
+        self, question: str, answer: str, sources: list[External], *, claimless: bool = False
+    ) -> _Judged | str:
+        """What the model says of an answer, asked again where it says nothing readable; why not, as a text.
+
+        "Grounded" without any claim counts only where `claimless`: a greeting has none.
+        """
         known = {source.number for source in sources}
+        messages = self._prompt.render(
+            language_of(answer), question=question, sources=sources, answer=External(answer)
+        )
+        reply = ""
         for _ in range(2):
             try:
-                reply = await self._chat(
-                    self._prompt.render(
-                        language_of(answer), question=question, sources=sources, answer=External(answer)
-                    )
-                )
+                reply = await self._chat(messages)
             except ModelError as error:
-                return _unverified(str(error), missing)
+                return str(error)
             verdict = read_grounded(reply)
             claims = [
                 Claim(text=claim["text"], supported_by=[n for n in claim["supported_by"] if n in known])
                 for claim in read_claims(reply) or []
             ]
-            against = faults(claims, missing)
-            if verdict is False or (verdict and claims) or any(not claim["supported_by"] for claim in claims):
-                warn_of_citations(answer, claims)
-                if not verdict and not against:
-                    against = "the checker found it not grounded"
-                return Check(against is None, against, claims)
+            if (
+                verdict is False
+                or (verdict and (claims or claimless))
+                or any(not claim["supported_by"] for claim in claims)
+            ):
+                return _Judged(verdict, claims)
         said = shortened(reply, 80)
-        return _unverified(
-            f"{self._chat.name} replied {said!r}" if said else f"{self._chat.name} said nothing", missing
-        )
+        return f"{self._chat.name} replied {said!r}" if said else f"{self._chat.name} said nothing"
+
+
+def _against(judged: _Judged, missing: Sequence[str]) -> str | None:
+    """What speaks against an answer, its checker's verdict included."""
+    against = faults(judged.claims, missing)
+    return against if against or judged.verdict else "the checker found it not grounded"
 
 
 def _unverified(why: str, missing: Sequence[str]) -> Check:

@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from crag.reading import FULLWIDTH, read_score, strip_thinking
+from crag.terms import terms
 
 LONGEST_REASON = 300
 """Characters of a reason that are kept."""
@@ -27,6 +28,12 @@ _LABEL = re.compile(
 )
 _EDGES = " \t\r\n\"'`*_,;{}[]#|-"
 _NEXT_NUMBER = re.compile(r"(?:^|\s)\(?[0-9]{1,2}[.)、]\s*$")
+
+_EDGE_NUMBER = r"(?:[01]?\.[0-9]+|[0-9]+(?:\.[0-9]+)?\s*(?:%|/\s*[0-9]+))"
+_SCORE_AT_EDGE = re.compile(
+    rf"^\W*(?:{_EDGE_NUMBER}|[01](?!\s*[.\w]))[\s:,.;)–—-]+|[\s:,;(–—-]+{_EDGE_NUMBER}\W*$"
+)
+_LEAST = 4  # terms of a line that gives a reason
 
 _GAP = r"(?:(?!\bbut\b)[^.;,\n]){0,30}?"
 _NEGATIVE = re.compile(
@@ -66,10 +73,11 @@ def read_judgement(reply: str) -> Judgement | None:
         return None
     parts = _parts(text)
     said = parts.get("relevance", "" if "reason" in parts else text)
-    reason = _reason(parts.get("reason") or parts.get("") or ("" if parts.keys() - {""} else text))
+    free = parts.get("") or ("" if parts.keys() - {""} else text)
     score = _number(text, parts)
     if score is not None:
-        return Judgement(score, reason, ambiguous=False)
+        return Judgement(score, _reason(parts.get("reason") or _besides_score(free)), ambiguous=False)
+    reason = _reason(parts.get("reason") or free)
     worth = _worth(said or text, labelled="relevance" in parts)
     return Judgement(worth, reason or _reason(said), ambiguous=worth == UNCLEAR)
 
@@ -99,6 +107,12 @@ def _number(text: str, parts: dict[str, str]) -> float | None:
     if "relevance" in parts:
         return read_score(parts["relevance"])
     return read_score(text)
+
+
+def _besides_score(text: str) -> str:
+    """What an unlabelled text says beside its score, without lines that introduce or only give the score."""
+    lines = (_SCORE_AT_EDGE.sub("", line).strip(_EDGES) for line in text.splitlines())
+    return "\n".join(line for line in lines if line[-1:] not in (":", "") and len(terms(line)) >= _LEAST)
 
 
 def _worth(text: str, *, labelled: bool) -> float:

@@ -54,9 +54,11 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
     if answer.verdict and answer.thresholds:
         overall = "unscored" if answer.overall_score is None else f"{answer.overall_score:.2f}"
         t = answer.thresholds
+        bounds = f"correct from {t.upper:g}, incorrect up to {t.lower:g}"
+        if t.upper == t.lower:
+            bounds = f"good from {t.upper:g}"
         lines.append(
-            f"Verdict  {answer.verdict} ({t.aggregate} score {overall}; "
-            f"correct from {t.upper:g}, incorrect up to {t.lower:g}; thresholds: {t.source})"
+            f"Verdict  {answer.verdict} ({t.aggregate} score {overall}; {bounds}; thresholds: {t.source})"
         )
     if answer.grounded is not None:
         lines.append("Grounded " + ("yes" if answer.grounded else f"no: {answer.grounding_reason}"))
@@ -77,7 +79,9 @@ def _document(document: "ScoredDocument") -> str:
     mark = "kept   " if document.kept else "dropped"
     text = " ".join(document.text.split())
     short = text if len(text) <= SHOWN_OF_A_DOCUMENT else text[: SHOWN_OF_A_DOCUMENT - 1] + "…"
-    reason = f" ({document.reason})" if document.reason else ""
+    # Without a model the reason is a sentence of the document, perhaps the one that is shown.
+    repeated = (document.reason or "").rstrip("…") in short
+    reason = "" if repeated else f" ({document.reason})"
     return f"  {score} {mark} {document.origin:3} {document.title or document.source}: {short}{reason}"
 
 

@@ -8,10 +8,8 @@ the product's own ingestion and graph. A route is judged by what was used, whate
 - use_web: the web was searched;
 - abstain: the run refuses.
 
-In `crag` and `batched` the first two are the verdict "correct" and any other. `agentic` corrects whenever its
-mean is low, which without a model adds no query, and searches the web only where no document was good: its
-verdict says little, what it used says all. A gold document is lost where it was retrieved, but is not in the
-context.
+A gold document is lost where it was retrieved, but is not in the context. Without a model `agentic` goes by
+the best score, as the others do by default, and its correction is the web alone: nobody writes other queries.
 """
 
 import argparse
@@ -31,8 +29,8 @@ from crag.settings import GRAPHS, Aggregate, Settings
 
 AT_ONCE = 4
 
-AGGREGATES: dict[str, tuple[Aggregate, ...]] = {"agentic": ("mean",), "fixed": ("max",)}
-"""Graphs that aggregate in their own way, or not at all; the others are run with both."""
+AGGREGATES: dict[str, tuple[Aggregate, ...]] = {"agentic": ("max",), "fixed": ("max",)}
+"""Graphs whose aggregate cannot be set, with theirs; the others are run with both."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A mean below GOOD sends three alternative queries to the knowledge base, and the question to the web where
 nothing at all was good; what is new is graded, and only good documents reach the generator, each with its
-reason. One correction at most: the graph has no cycle.
+reason. One correction at most: the graph has no cycle. The embedded evaluator's scores go by their maximum.
 """
 
 from dataclasses import replace
@@ -23,7 +23,8 @@ from crag.nodes_agentic import (
     to_grade,
     to_regrade,
 )
-from crag.services import Services, from_environment
+from crag.services import EMBEDDED, Services, from_environment
+from crag.settings import Aggregate
 from crag.state import CRAGInput, CRAGState, Graph
 
 GOOD = 0.6
@@ -32,6 +33,9 @@ GOOD = 0.6
 def tuned(services: Services) -> Services:
     """The services with this graph's parts, and its threshold where nobody chose another."""
     good = services.thresholds.upper if "upper" in services.chosen else GOOD
+    # The mean is made for a model that is asked again in other words. The embedded evaluator's probabilities
+    # do not average: one document that surely answers is enough, whatever stands beside it.
+    aggregate: Aggregate = "max" if services.models.grader == EMBEDDED else "mean"
     return replace(
         services,
         grader=services.reason_grader,
@@ -39,7 +43,7 @@ def tuned(services: Services) -> Services:
         # The web is asked the question itself, so that the search waits for no call.
         rewriter=None,
         check=services.check is not False,
-        thresholds=Thresholds(upper=good, lower=good, aggregate="mean"),
+        thresholds=Thresholds(upper=good, lower=good, aggregate=aggregate),
     )
 
 

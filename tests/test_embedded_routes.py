@@ -42,6 +42,20 @@ async def test_a_covered_question_is_quoted_from_its_document(
     assert answer.usage.web_calls == 0
 
 
+async def test_agentic_is_content_with_one_document_that_answers(asked: Callable[..., Any]) -> None:
+    answer = await asked("What does error E-4012-B mean?", graph="agentic")
+    assert answer.verdict == "correct"
+    assert answer.path == ["retrieve", "grade", "filter", "generate", "check"]
+    assert all(document.kept is (document.score >= 0.6) for document in answer.documents)
+    assert answer.thresholds.aggregate == "max"
+
+
+async def test_agentic_searches_the_web_where_no_document_is_good(asked: Callable[..., Any]) -> None:
+    answer = await asked(GAP, graph="agentic")
+    assert answer.verdict == "incorrect"
+    assert [source.source for source in answer.sources] == ["https://example.org/en/memgpt"]
+
+
 async def test_an_uncovered_question_is_answered_from_the_web_with_its_address(
     asked: Callable[..., Any],
 ) -> None:

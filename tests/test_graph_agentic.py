@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from langchain_core.documents import Document
 
 from crag import Answer, Settings, aask
 from crag.budget import count_tokens
+from crag.view import explain
 from tests.openai_server import OpenAIServer, Reply, openai_server
 from tests.rounds import rounds
 
@@ -109,6 +111,25 @@ async def test_a_good_retrieval_is_filtered_and_answered_in_two_rounds(openai_se
         "aggregate": "mean",
         "source": "default",
     }
+
+
+async def test_a_person_sees_each_reason_once_and_what_counts_as_good(
+    openai_server: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = openai_server(
+        script({
+            "boats": grade(0.9, "has ferry times"),
+            "birds": "Here is my judgement:\nScore: 0.8",
+            "kiosk": grade(0.6, "About kiosk"),
+        })
+    )  # fmt: skip
+    explain(await asked(server, web_search=search), verbose=True)
+    shown = capsys.readouterr().err
+    assert "   0.90 kept    kb  boats.md: About boats. (has ferry times)\n" in shown
+    assert "   0.80 kept    kb  birds.md: About birds.\n" in shown
+    assert "   0.60 kept    kb  kiosk.md: About kiosk.\n" in shown
+    assert "   0.10 dropped kb  cliffs.md: About cliffs. (off topic)\n" in shown
+    assert "Verdict  correct (mean score 0.60; good from 0.6; thresholds: default)\n" in shown
 
 
 async def test_a_poor_retrieval_with_one_good_document_asks_the_knowledge_base_alone(
