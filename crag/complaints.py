@@ -42,7 +42,7 @@ def in_words(error: Mapping[str, Any], *, secret: bool) -> str:
     if words:
         return words.format(given=shown, **error.get("ctx", {}))
     message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{message[0].lower()}{message[1:]}"
+    return message if message.startswith("CRAG_") else f"{message[0].lower()}{message[1:]}"
 
 
 def unread(known: set[str], env_file: Path | None) -> list[str]:

@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
     """What the kills did: how many runs were killed, how much was stored after each, and what differs."""
 
     killed: int
-    passages_after: list[int]
+    passages_after: list[int | None]
     difference: Difference
     same_records: bool
     passages: int
@@ -98,8 +98,11 @@ def run(place: Path, files: int, kills: int, longest: float, seed: int = 1) -> O
     )
 
 
-def stored(kb: Path) -> int:
-    """Passages in a database that was left as the kill left it; read by SQLite alone, to disturb nothing."""
+def stored(kb: Path) -> int | None:
+    """Passages in a database as the kill left it, read by SQLite alone, to disturb nothing.
+
+    None where SQLite has to repair the database first, which only a process that may write can do.
+    """
     import sqlite3
 
     if not (kb / "chroma.sqlite3").exists():
@@ -112,7 +115,7 @@ def stored(kb: Path) -> int:
             )
             return int(found.fetchone()[0])
         except sqlite3.OperationalError:
-            return 0
+            return None
 
 
 def main() -> int:
@@ -128,7 +131,9 @@ def main() -> int:
     found = outcome.difference
     out = sys.stdout.write
     out(f"files {args.files}, killed {outcome.killed} of {args.kills} runs, then one clean run\n")
-    out(f"passages stored after each kill: {' '.join(map(str, outcome.passages_after))}\n\n")
+    out(
+        f"passages stored after each kill: {' '.join('?' if n is None else str(n) for n in outcome.passages_after)}\n\n"
+    )
     out("| against a knowledge base without kills | passages |\n|---|---|\n")
     out(f"| there should be | {outcome.passages} |\n")
     for name, count in found._asdict().items():

@@ -19,6 +19,7 @@ from tests.store_content import Difference, difference, expected
 
 ROOT = Path(__file__).parent.parent
 FILES = 25
+STOP, END = "stop", float("inf")
 Editions = dict[str, int | None]
 
 
@@ -55,7 +56,7 @@ def ingest_in_rounds(place: Path, number: int, until: float, files: int) -> None
     folder.mkdir(exist_ok=True)
     edition = 0
     with (place / f"ingester{number}.jsonl").open("a", encoding="utf-8") as journal:
-        while edition == 0 or time.time() < until:
+        while edition == 0 or (time.time() < until and not (place / STOP).exists()):
             edition += 1
             changes: Editions = {}
             for i in range(files):
@@ -81,8 +82,9 @@ def ask_in_rounds(place: Path, number: int, until: float, ingesters: int, files:
 
     chance, toy = random.Random(100 + number), ToyEmbeddings()
     settings = Settings(_env_file=None, kb=place / "kb", web="off")
+    ask("Is anybody there?", settings=settings, embeddings=toy)
     with (place / f"asker{number}.jsonl").open("a", encoding="utf-8") as journal:
-        while time.time() < until:
+        while time.time() < until and not (place / STOP).exists():
             part = f"K{chance.randint(1, ingesters)}-{chance.randrange(files):03d}"
             began, error, told, editions = time.time(), None, "", set()
             try:
@@ -159,13 +161,16 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def run(place: Path, seconds: float, ingesters: int = 3, askers: int = 2, files: int = FILES) -> Outcome:
     # The first round of each ingester comes before the first question: askers need a knowledge base.
-    for number in range(1, ingesters + 1):
-        worker(place, "ingester", number, 0, ingesters, files).wait(120)
-    until = time.time() + seconds
-    workers = [worker(place, "ingester", n, until, ingesters, files) for n in range(1, ingesters + 1)]
-    workers += [worker(place, "asker", n, until, ingesters, files) for n in range(1, askers + 1)]
-    for process in workers:
-        assert process.wait(seconds + 120) == 0
+    first = [worker(place, "ingester", number, 0, ingesters, files) for number in range(1, ingesters + 1)]
+    assert [process.wait(240) for process in first] == [0] * ingesters
+    workers = [worker(place, "asker", n, END, ingesters, files) for n in range(1, askers + 1)]
+    workers += [worker(place, "ingester", n, END, ingesters, files) for n in range(1, ingesters + 1)]
+    # The time begins when all are at it: loading the models takes a while.
+    while not all((place / f"asker{n}.jsonl").exists() for n in range(1, askers + 1)):
+        time.sleep(0.05)
+    time.sleep(seconds)
+    (place / STOP).touch()
+    assert [process.wait(240) for process in workers] == [0] * len(workers)
     return judge(place, ingesters, askers, [place / f"docs{n}" for n in range(1, ingesters + 1)])
 
 
