@@ -77,7 +77,7 @@ async def aask(
             thresholds=_thresholds(services) if "retrieval_verdict" in state and graph != "fixed" else None,
             models=services.models.model_copy(update=_idle(state, graph)),
             total_s=time.perf_counter() - began,
-            warnings=settings.unread,
+            warnings=[*settings.unread, *services.warnings],
             cited=cited(state.get("answer", "")) if state.get("answered") else [],
         )
 

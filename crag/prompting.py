@@ -3,6 +3,7 @@
 A text is a `string.Template`, the system part and the user part separated by a line `---`.
 """
 
+import hashlib
 import re
 import secrets
 from dataclasses import dataclass
@@ -73,6 +74,16 @@ class Prompt:
 def prompt(call: str) -> Prompt:
     """The prompt of a call. Ask for it outside of event loops: the first time it reads files."""
     return Prompt(call)
+
+
+@lru_cache
+def fingerprint(call: str) -> str:
+    """A short hash of a call's texts in all languages: what scores and answers depend on beside the model."""
+    texts = [
+        files("crag.prompts").joinpath(language, f"{call}.txt").read_bytes()
+        for language in get_args(Language)
+    ]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
 def render(call: str, language: Language, **values: str | External | list[External]) -> list[BaseMessage]:

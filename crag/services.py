@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from crag.answer import Models
 from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
+from crag.calibration import EvaluatorIdentity
 from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
 from crag.generation import ModelGenerator
@@ -30,6 +31,7 @@ from crag.queries import KeywordRewriter
 from crag.reasoning import ModelAlternatives, reason_grader
 from crag.refinement import ModelRefiner
 from crag.settings import Origin, Role, Settings
+from crag.thresholds import InForce, embedded_identity, in_force, model_identity
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -87,6 +89,12 @@ class Services:
     models: Models
     model_grades: bool
     chosen: frozenset[str]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def source_without_calibration(self) -> Origin:
+        """Where the thresholds of a graph come from whose scores are others than those calibrated."""
+        return "default" if self.thresholds_source == "calibration" else self.thresholds_source
 
 
 def from_environment() -> Services:
@@ -96,10 +104,11 @@ def from_environment() -> Services:
 
 def build_services(settings: Settings, own: Own) -> Services:
     """Choose the parts. Opens nothing and connects to nothing. Raises SettingsError."""
-    embedded = _Embedded(settings, own)
     generator = _chat(settings, own, "generator", stream=True)
     grader = _chat(settings, own, "grader") if _model_grades(settings, own) else None
     helper = _chat(settings, own, "generator")
+    judged = in_force(settings, _evaluator(settings, own, grader))
+    embedded = _Embedded(settings, own, judged)
     one_grader = _grader(own, grader, embedded)
     rewriter = Later(lambda: KeywordRewriter(helper)) if helper else None
     web = _web(settings, own)
@@ -122,14 +131,15 @@ def build_services(settings: Settings, own: Own) -> Services:
         reasons_generator=_generator(settings, generator, embedded, reasons=True),
         checker=_checker(settings, own, embedded),
         check=settings.check,
-        thresholds=Thresholds(upper=settings.upper, lower=settings.lower, aggregate=settings.aggregate),
-        thresholds_source=settings.thresholds_source,
+        thresholds=judged.thresholds,
+        thresholds_source=judged.source,
         k=settings.k,
         web_results=settings.web_results,
         context_tokens=settings.context_tokens,
         models=_names(settings, own, grader, generator),
         model_grades=grader is not None,
         chosen=frozenset(settings.model_fields_set),
+        warnings=judged.warnings,
     )
 
 
@@ -137,6 +147,17 @@ def _model_grades(settings: Settings, own: Own) -> bool:
     if own.grader is not None or settings.evaluator == "embedded":
         return False
     return settings.evaluator == "llm" or own.model is not None or settings.endpoint("grader") is not None
+
+
+def _evaluator(settings: Settings, own: Own, grader: ChatModel | None) -> EvaluatorIdentity | None:
+    """Who scores documents, as a calibration must name it; asked only where there is one."""
+    if settings.calibrated is None or own.grader is not None:
+        return None
+    if grader is not None:
+        return model_identity(grader.name)
+    from crag.knowledge.embeddings import embedded_embeddings
+
+    return embedded_identity(embedded_embeddings().model_id)
 
 
 def _chat(settings: Settings, own: Own, role: Role, *, stream: bool = False) -> ChatModel | None:
@@ -225,9 +246,10 @@ def _names(settings: Settings, own: Own, grader: ChatModel | None, generator: Ch
 class _Embedded:
     """The parts that run on this machine; they share one encoder and the vectors it has made."""
 
-    def __init__(self, settings: Settings, own: Own) -> None:
+    def __init__(self, settings: Settings, own: Own, judged: InForce) -> None:
         self._settings = settings
         self._own = own
+        self._judged = judged
         self._vectors = once(self._new_vectors)
         self._evaluator = once(self._new_evaluator)
 
@@ -240,7 +262,7 @@ class _Embedded:
     def _new_evaluator(self) -> "EmbeddedEvaluator":
         from crag.embedded.evaluator import EmbeddedEvaluator
 
-        return EmbeddedEvaluator(self._vectors())
+        return EmbeddedEvaluator(self._vectors(), self._judged.features, self._judged.lines)
 
     def grader(self) -> Grader:
         evaluator: Grader = self._evaluator()
@@ -249,7 +271,7 @@ class _Embedded:
     def refiner(self) -> Refiner:
         from crag.embedded.quoting import StripRefiner
 
-        return StripRefiner(self._evaluator(), lower=self._settings.lower)
+        return StripRefiner(self._evaluator(), lower=self._judged.strip_lower)
 
     def generator(self) -> Generator:
         from crag.embedded.quoting import QuotingGenerator

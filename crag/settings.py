@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from crag.calibration import Calibration, load_calibration
 from crag.complaints import in_words, quiet_parser, unread
 from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
@@ -29,6 +30,7 @@ Origin = Literal["default", "env", "flag", "calibration"]
 GRAPHS = ("crag", "batched", "agentic", "fixed")
 DEFAULT_MODEL = "gpt-4o-mini"
 ENV_FILE = ".env"
+OFF = "off"
 
 
 def _clean_key(key: SecretStr) -> SecretStr | None:
@@ -137,6 +139,7 @@ class Settings(BaseSettings):
     upper: Unit = 0.7
     lower: Unit = 0.3
     aggregate: Aggregate = "max"
+    calibration: Path | None = None
     check: bool | None = None
 
     # Knowledge base.
@@ -160,6 +163,7 @@ class Settings(BaseSettings):
 
     _origins: set[str] = PrivateAttr(default_factory=set)
     _unread: list[str] = PrivateAttr(default_factory=list)
+    _calibrated: Calibration | None = PrivateAttr(None)
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -172,6 +176,8 @@ class Settings(BaseSettings):
         self._origins = set(values)
         file = values.get("_env_file", ENV_FILE)
         self._unread = unread(_known_names(), Path(file) if isinstance(file, (str, Path)) else None)
+        if self.calibration is not None and str(self.calibration) != OFF:
+            self._calibrated = load_calibration(self.calibration)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -223,8 +229,13 @@ class Settings(BaseSettings):
         return list(self._unread)
 
     @property
+    def calibrated(self) -> Calibration | None:
+        """What stands in the file that `calibration` names, as it was when these settings were made."""
+        return self._calibrated
+
+    @property
     def thresholds_source(self) -> Origin:
-        """Where upper, lower and aggregate come from: the strongest origin that set any of them."""
+        """Where upper, lower and aggregate were set: the strongest origin that set any of them."""
         names = {"upper", "lower", "aggregate"}
         if names & self._origins:
             return "flag"

@@ -14,14 +14,14 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from crag.embedded.features import FEATURES, features, read_question
+from crag.embedded.features import FEATURES
+from crag.embedded.fitting import Rows, Table, fit, tabulate
 from crag.embedded.vectors import PassageVectors
 from crag.knowledge.embeddings import e5_embeddings, use_embeddings
 from crag.language import language_of
@@ -46,48 +46,6 @@ ABOUT = (
     "Delta Research Center), CLAP NQ (Apache-2.0, IBM; text of Wikipedia, CC BY-SA 3.0) and LIT-RAGBench "
     "(CC BY-SA 4.0, Itai et al.). These are a few numbers about the texts and hold no text of theirs."
 )
-
-Rows = list[dict[str, Any]]
-
-
-class Table(NamedTuple):
-    """One file's question-passage pairs: features (pairs, FEATURES), relevance 1, 0 or -1 for unknown."""
-
-    values: Any
-    relevant: Any
-    question: Any
-    answerable: Any  # for each question
-
-
-async def tabulate(rows: Rows, vectors: PassageVectors) -> Table:
-    """The features of every pair."""
-    values, relevant, question = [], [], []
-    information: Any = vectors.embeddings.information  # type: ignore[attr-defined]
-    for number, row in enumerate(rows):
-        asked = read_question(row["question"], await vectors.of_question(row["question"]), information)
-        texts = [p["text"] for p in row["passages"]]
-        for given, passage in zip(row["passages"], await vectors.of(texts, asked.coverage), strict=True):
-            values.append(features(asked, passage))
-            relevant.append(-1 if given["relevant"] is None else int(given["relevant"]))
-            question.append(number)
-    answerable = np.array([bool(row["answerable"]) for row in rows])
-    return Table(np.array(values), np.array(relevant), np.array(question), answerable)
-
-
-def fit(tables: Iterable[Table], shift: float = 0.0, *, balanced: bool = True) -> tuple[Any, float]:
-    """Weights and intercept of the log odds; files weigh the same and, if `balanced`, both answers."""
-    from sklearn.linear_model import LogisticRegression
-
-    labelled = [(t.values[t.relevant >= 0], t.relevant[t.relevant >= 0]) for t in tables]
-    labelled = [(x, y) for x, y in labelled if len(set(y)) == 2]
-    x, y = np.vstack([x for x, _ in labelled]), np.concatenate([y for _, y in labelled])
-    weight = np.concatenate(
-        [1 / np.bincount(y)[y] if balanced else np.full(len(y), 1 / len(y)) for _, y in labelled]
-    )
-    mean, scale = x.mean(0), np.maximum(x.std(0), 1e-9)
-    model = LogisticRegression(max_iter=3000).fit((x - mean) / scale, y, weight * len(y) / weight.sum())
-    weights = model.coef_[0] / scale
-    return weights, float(model.intercept_[0] - weights @ mean) + shift
 
 
 def judge(table: Table, weights: Any, intercept: float) -> str:

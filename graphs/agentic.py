@@ -44,6 +44,7 @@ def tuned(services: Services) -> Services:
         rewriter=None,
         check=services.check is not False,
         thresholds=Thresholds(upper=good, lower=good, aggregate=aggregate),
+        thresholds_source=services.source_without_calibration,
     )
 
 

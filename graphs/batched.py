@@ -29,9 +29,11 @@ def tuned(services: Services) -> Services:
     thresholds = Thresholds(
         upper=given.upper if "upper" in services.chosen else CORRECT,
         lower=given.lower if "lower" in services.chosen else INCORRECT,
-        aggregate=given.aggregate,
+        aggregate=given.aggregate if "aggregate" in services.chosen else "max",
     )
-    return replace(services, k=k, thresholds=thresholds)
+    return replace(
+        services, k=k, thresholds=thresholds, thresholds_source=services.source_without_calibration
+    )
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:

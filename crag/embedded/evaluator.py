@@ -2,16 +2,17 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 
+from crag.calibration import CalibratedLine
 from crag.embedded.features import FEATURES, Question, features, read_question
 from crag.embedded.vectors import Array, Passage, PassageVectors
-from crag.errors import CragError, ModelError
+from crag.errors import CragError, ModelError, SettingsError
 from crag.interfaces import Grade
 from crag.knowledge.embeddings import EmbeddedEmbeddings
 from crag.language import language_of
@@ -50,13 +51,26 @@ class EmbeddedEvaluator:
     fitted and what it reaches stands in `coefficients.json` and `eval/fit_evaluator.py`.
     """
 
-    def __init__(self, vectors: PassageVectors) -> None:
-        """`vectors` of the embedded encoder; no coefficients are known for others. Raises ModelError."""
+    def __init__(
+        self,
+        vectors: PassageVectors,
+        calibrated_features: Sequence[str] = (),
+        calibrated: Mapping[str, CalibratedLine] | None = None,
+    ) -> None:
+        """`vectors` of the embedded encoder; no coefficients are known for others. Raises ModelError.
+
+        `calibrated` lines replace the shipped ones. Raises SettingsError if they are for other features.
+        """
+        if calibrated and tuple(calibrated_features) != FEATURES:
+            raise SettingsError(
+                "the calibration was made by another version of crag; run crag.calibrate again"
+            )
         if not isinstance(vectors.embeddings, EmbeddedEmbeddings):
             raise ModelError("the embedded evaluator needs the embedded encoder's vectors")
         self._vectors = vectors
         self._embeddings = vectors.embeddings
-        self._lines = coefficients(vectors.embeddings.model_id)
+        own = {pair: Line(line.weights, line.intercept) for pair, line in (calibrated or {}).items()}
+        self._lines = coefficients(vectors.embeddings.model_id) | own
 
     async def __call__(self, question: str, document: Document) -> Grade:
         """The probability, with the strip that speaks most for it as the reason."""
@@ -80,18 +94,25 @@ class EmbeddedEvaluator:
         return read_question(question, vector, self._embeddings.information)
 
     def _judged(self, question: Question, passage: Passage) -> Judged:
-        # "?" or "the" asks nothing, yet is near to every short line.
-        asks = sum(question.roots.values()) >= LEAST_INFORMATION
-        if not asks or not any(c.isalnum() for c in passage.text):
+        if not comparable(question, passage.text):
             return Judged(passage, 0.0, [0.0] * len(passage.strips))
-        cross = language_of(passage.text) != question.language
-        line = self._lines["cross" if cross else "same"]
+        line = self._lines[pair_of(question, passage.text)]
         alone = [_alone(s, v) for s, v in zip(passage.strips, passage.strip_vectors, strict=True)]
         return Judged(
             passage,
             line.probability(features(question, passage)),
             [line.probability(features(question, strip)) for strip in alone],
         )
+
+
+def comparable(question: Question, text: str) -> bool:
+    """Whether both say anything: "?" or "the" asks nothing, yet is near to every short line."""
+    return sum(question.roots.values()) >= LEAST_INFORMATION and any(c.isalnum() for c in text)
+
+
+def pair_of(question: Question, text: str) -> Literal["same", "cross"]:
+    """Which line judges a question and a text: whether both are in one language."""
+    return "same" if language_of(text) == question.language else "cross"
 
 
 def _alone(strip: str, vector: Array) -> Passage:
@@ -109,8 +130,17 @@ def coefficients(model_id: str) -> dict[str, Line]:
 
     Raises ModelError for an encoder that none were fitted for.
     """
-    shipped: Any = json.loads(files("crag.embedded").joinpath("coefficients.json").read_text("utf-8"))
+    shipped = _shipped()
     fitted = shipped["models"].get(model_id.partition("/")[0])
     if fitted is None or tuple(shipped["features"]) != FEATURES:
         raise ModelError(f"no evaluator was fitted for the embeddings {model_id}; set CRAG_EVALUATOR=llm")
     return {pair: Line(line["weights"], line["intercept"]) for pair, line in fitted["lines"].items()}
+
+
+def shipped_shift() -> float:
+    """What the log odds of the shipped lines were moved by after their balanced fit."""
+    return float(_shipped()["shift"])
+
+
+def _shipped() -> Any:
+    return json.loads(files("crag.embedded").joinpath("coefficients.json").read_text("utf-8"))

@@ -1,0 +1,119 @@
+"""The command `crag.calibrate` behind its arguments: from files to a report, a file and a page."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from crag.calibration import save_calibration
+from crag.embedded.vectors import PassageVectors
+from crag.errors import SettingsError
+from crag.knowledge.embeddings import embedded_embeddings
+from crag.settings import Settings
+
+from . import calibrate, calibration_view
+from .calibrate import Progress, Report
+from .grades import Grades
+from .labels import LabelledQuestion, read_labels
+from .thresholds import Wish
+
+EXTRA = "drawing needs matplotlib: pip install 'crag[eval]'"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say; returns the exit status. Raises CragError and OSError."""
+    flags = {name: value for name in ("kb", "k", "evaluator") if (value := getattr(args, name)) is not None}
+    settings = Settings(**flags, calibration="off")
+    paths = [Path(name) for name in args.files]
+    out = Path(args.out)
+    plot = None if args.no_plot else Path(args.plot) if args.plot else out.with_suffix(".html")
+    drawn = find_spec("matplotlib") is not None
+    if args.plot and not drawn:
+        raise SettingsError(f"{EXTRA}, or leave --plot out")
+    evaluator = calibrate.evaluator_of(settings)
+    if args.estimate and evaluator.kind != "llm":
+        raise SettingsError("--estimate is for a grading model; the embedded evaluator costs nothing")
+    labels = read_labels(paths)
+    with _progress() as progress:
+        vectors = PassageVectors(embedded_embeddings())
+        questions = [*labels.questions, *calibrate.retrieved(labels, settings, vectors, progress)]
+        questions = [question for question in questions if question.passages]
+        if not questions:
+            raise SettingsError("no question has passages: there is nothing to learn from")
+        if evaluator.kind == "llm":
+            grades = Grades(Path(args.grades), evaluator)
+            _tell(grades, questions, settings, evaluator.model)
+            if args.estimate:
+                return 0
+            data = calibrate.graded(questions, grades, settings, progress)
+        else:
+            import asyncio
+
+            data = asyncio.run(calibrate.score_embedded(questions, vectors, progress, fit=not args.no_fit))
+        progress("cross-validating", 0, 1)
+        about = calibrate.fingerprint_of(paths, labels.sha256)
+        wish = Wish(args.max_lost, args.max_web)
+        report = calibrate.study(data, questions, evaluator, wish, args.aggregate, about)
+    written = out if report.problem is None or args.write_anyway else None
+    if written:
+        save_calibration(report.calibration(), written)
+    page = plot if plot and drawn else None
+    if page:
+        calibration_view.write_page(report, page)
+    _show(report, written, page, settings, as_json=args.json)
+    if plot and not drawn:
+        sys.stderr.write(f"crag: no page was drawn: {EXTRA}\n")
+    return 0 if report.problem is None else 1
+
+
+def _tell(grades: Grades, questions: list[LabelledQuestion], settings: Settings, model: str) -> None:
+    price = grades.price(questions, settings.price_input)
+    cost = "set CRAG_PRICE_INPUT to see the cost" if price.dollars is None else f"about ${price.dollars:.2f}"
+    sys.stderr.write(
+        f"crag: {model} is to grade {price.calls} passages, about {price.input_tokens} tokens ({cost}); "
+        f"{price.known} grades are known already\n"
+    )
+
+
+def _show(
+    report: Report, written: Path | None, page: Path | None, settings: Settings, *, as_json: bool
+) -> None:
+    use = [f"CRAG_CALIBRATION={written}"] if written else []
+    if written and report.evaluator.kind == "embedded" and settings.endpoint("grader"):
+        use.append("CRAG_EVALUATOR=embedded")
+    if as_json:
+        told = report.calibration().model_dump() | {
+            "problem": report.problem,
+            "warnings": report.warnings,
+            "file": str(written) if written else None,
+            "plot": str(page) if page else None,
+            "use": use,
+        }
+        sys.stdout.write(json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+        return
+    lines = [calibration_view.text(report), ""]
+    if page:
+        lines.append(f"Drawn in   {page}")
+    if written:
+        lines += [f"Written to {written}. It is used where this is set, in the environment or .env:", *use]
+    else:
+        lines.append("Nothing was written; --write-anyway writes the thresholds nonetheless.")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)

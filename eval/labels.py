@@ -1,0 +1,238 @@
+"""What a calibration learns from: questions with passages, and whether each passage answers."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from crag.errors import SettingsError
+from crag.language import language_of
+
+_PART = re.compile(r"[#:]\d{1,4}$")
+LEAST_DOCUMENTS = 5
+GOLD_KEYS = ("gold_ids", "gold_kb_ids", "gold_sources")
+
+
+class LabelledPassage(BaseModel):
+    """A passage and whether it answers; None is unknown, and neither a label nor a loss."""
+
+    id: str = ""
+    text: str
+    relevant: bool | None = None
+    source: str = ""
+    title: str = ""
+
+
+class LabelledQuestion(BaseModel):
+    """A question with the passages a retriever brought; `answerable`: whether any of them answers it."""
+
+    id: str
+    question: str
+    passages: list[LabelledPassage]
+    answerable: bool | None = None
+
+    @property
+    def any_answers(self) -> bool | None:
+        """What is said, else what the passages' labels say, else None: unknown."""
+        if self.answerable is not None:
+            return self.answerable
+        known = [passage.relevant for passage in self.passages]
+        return True if True in known else None if None in known else False
+
+
+class GoldQuestion(BaseModel):
+    """A question of which is known which documents hold the answer, or whether the knowledge base does."""
+
+    id: str
+    question: str
+    answers: list[str] = []
+    in_kb: bool | None = None
+    gold: list[str] = []
+
+
+class Labels(NamedTuple):
+    """What the files hold; `found` are passages that a benchmark's runs retrieved, by question id."""
+
+    questions: list[LabelledQuestion]
+    gold: list[GoldQuestion]
+    found: dict[str, list[LabelledPassage]]
+    sha256: str
+
+
+def read_labels(paths: Iterable[Path]) -> Labels:
+    """Read label files, question sets and records of a benchmark, told apart by their keys.
+
+    Raises SettingsError, one line naming the file and line that is none of them.
+    """
+    questions: dict[str, LabelledQuestion] = {}
+    gold: list[GoldQuestion] = []
+    found: dict[str, list[LabelledPassage]] = {}
+    digest = hashlib.sha256()
+    for path in paths:
+        for number, row in _rows(path, digest):
+            where = f"{path}, line {number}"
+            if row.get("kind") in {"row", "score"}:
+                if row["kind"] == "row" and row.get("answer"):
+                    found.setdefault(str(row.get("id")), _retrieved(row["answer"], where))
+            elif "passages" in row:
+                labelled = _checked(LabelledQuestion, row | {"id": _name(row, where)}, where)
+                questions[f"{labelled.id}\0{labelled.question}"] = labelled
+            else:
+                gold.append(_gold(row, where))
+    return Labels(list(questions.values()), gold, found, digest.hexdigest())
+
+
+def _rows(path: Path, digest: Any) -> Iterable[tuple[int, dict[str, Any]]]:
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    digest.update(data)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                raise SettingsError(f"{path}, line {number} is not a JSON object; one question a line is")
+            yield number, row
+
+
+def _checked(kind: type[LabelledQuestion], row: dict[str, Any], where: str) -> LabelledQuestion:
+    passages = row.get("passages")
+    if isinstance(passages, list):
+        row = row | {
+            "passages": [
+                {k: str(v) if k in {"id", "source", "title"} else v for k, v in p.items() if v is not None}
+                if isinstance(p, dict)
+                else p
+                for p in passages
+            ]
+        }
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{where}: {place}: {first['msg'].lower()}") from None
+
+
+def _name(row: dict[str, Any], where: str) -> str:
+    question = row.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise SettingsError(f'{where} has no "question"')
+    return str(row.get("id") or hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:12])
+
+
+def _gold(row: dict[str, Any], where: str) -> GoldQuestion:
+    row = row | {"question": row.get("question") or row.get("user_input")}
+    named = [str(one) for key in GOLD_KEYS for one in row.get(key) or []]
+    in_kb = row.get("in_kb")
+    if not named and not isinstance(in_kb, bool):
+        raise SettingsError(
+            f'{where} has neither "passages" with labels nor "in_kb" or "gold_ids"; see --help for the shapes'
+        )
+    answers = [one for one in row.get("answers") or [] if isinstance(one, str) and one.strip()]
+    return GoldQuestion(
+        id=_name(row, where), question=row["question"], answers=answers, in_kb=in_kb, gold=named
+    )
+
+
+def _retrieved(answer: dict[str, Any], where: str) -> list[LabelledPassage]:
+    try:
+        return [
+            LabelledPassage(
+                id=d["id"], text=d["text"], source=d.get("source") or "", title=d.get("title") or ""
+            )
+            for d in answer["documents"]
+            if d["origin"] == "kb"
+        ]
+    except (KeyError, TypeError, ValidationError):
+        raise SettingsError(f"{where} is no record of a benchmark; give its records.jsonl") from None
+
+
+def label(question: GoldQuestion, passages: list[LabelledPassage]) -> LabelledQuestion:
+    """Retrieved passages with what the gold ids say of them.
+
+    A passage of a gold document answers, unless the answers are known and it lacks them all: then that is
+    unknown, as it is of a passage that holds an answer and is not gold.
+    """
+    labelled = [p.model_copy(update={"relevant": _relevant(question, p)}) for p in passages]
+    relevant = [p.relevant for p in labelled]
+    answerable = None
+    if question.in_kb is False:
+        answerable = False
+    elif question.gold or question.in_kb is None:
+        answerable = True if True in relevant else None if None in relevant else False
+    elif question.in_kb:
+        answerable = True
+    return LabelledQuestion(
+        id=question.id, question=question.question, passages=labelled, answerable=answerable
+    )
+
+
+def _relevant(question: GoldQuestion, passage: LabelledPassage) -> bool | None:
+    if question.in_kb is False:
+        return False
+    if not question.gold:
+        return None
+    holds = any(_bare(answer) in _bare(passage.text) for answer in question.answers)
+    if any(_is(name, passage) for name in question.gold):
+        return True if holds or not question.answers else None
+    return None if holds else False
+
+
+def _is(name: str, passage: LabelledPassage) -> bool:
+    """Whether a gold id names a passage: by its id or a part of that document, or by the end of its path."""
+    if name in {passage.id, passage.id.rpartition("#")[0]}:
+        return True
+    source, path = passage.source.replace("\\", "/"), name.replace("\\", "/")
+    # A question set names its files from a folder of its own; two names must agree in what both tell.
+    shared = min(source.count("/"), path.count("/")) + 1
+    return bool(source) and source.split("/")[-shared:] == path.split("/")[-shared:]
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def documents(questions: list[LabelledQuestion]) -> dict[str, str]:
+    """The document of each passage text: its source, or its id without the number of the part.
+
+    Where these name fewer than LEAST_DOCUMENTS (all records of one file, ids that only end in numbers), each
+    passage is a document. Texts that stand in several documents belong to the first.
+    """
+    passages = [p for question in questions for p in question.passages]
+    ways: list[Callable[[LabelledPassage], str]] = [
+        lambda p: p.source or _PART.sub("", p.id),
+        lambda p: _PART.sub("", p.id),
+        lambda p: p.text,
+    ]
+    found: dict[str, str] = {}
+    for way in ways:
+        found = {}
+        for p in passages:
+            found.setdefault(p.text, way(p) or p.text)
+        if len(set(found.values())) >= LEAST_DOCUMENTS:
+            break
+    return found
+
+
+def question_document(question: LabelledQuestion, of: dict[str, str]) -> str:
+    """The document a question is about: that of the passage that answers it, else of its first passage."""
+    told = [p for p in question.passages if p.relevant] or question.passages
+    return of[told[0].text] if told else question.question
+
+
+def languages(questions: list[LabelledQuestion]) -> dict[str, int]:
+    """How many questions there are in each language."""
+    return dict(Counter(language_of(question.question) for question in questions))
