@@ -66,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--lower", metavar="S", help="a score up to here makes it incorrect (default 0.3)")
     p.add_argument("--aggregate", metavar="A", help="how scores become one: max (default) or mean")
     p.add_argument(
-        "--calibration", metavar="FILE", help="thresholds that crag.calibrate found (CRAG_CALIBRATION); or off"
+        "--calibration",
+        metavar="FILE",
+        help="thresholds that crag.calibrate found (CRAG_CALIBRATION); or off",
     )
     p.add_argument("--web", metavar="W", help="auto (default), tavily, duckduckgo, searxng, snapshot or off")
     p.add_argument(
