@@ -94,10 +94,13 @@ class _Table:
 
     def _unscored(self, system: str, metric: str, ids: Sequence[str]) -> Iterator[str]:
         for key in ids:
-            if (system, key) not in self._rows:
+            row = self._rows.get((system, key))
+            if row is None:
                 continue
             repeats = self._scores.get((system, metric, key), [])
-            if not repeats:
+            if row.answer is None:
+                yield "no answer"
+            elif not repeats:
                 yield "not scored yet"
             elif all(score.value is None for score in repeats):
                 failed = [score.reason or "no reason given" for score in repeats if score.applies]

@@ -313,7 +313,10 @@ async def test_a_self_test_passes_with_a_judge_that_can(openai_server: Serve) ->
     ("reply", "said"),
     [
         (Reply("no", status=401), "check CRAG_JUDGE_API_KEY"),
-        ("Sure! Happy to help.", 'did not reply with the JSON asked for: "Sure! Happy to help."'),
+        (
+            "Sure! Happy to help.",
+            'JSON asked for: "Sure! Happy to help."; set CRAG_JUDGE_MODEL to a model that can write JSON',
+        ),
         (Reply("no such model", status=404), "CRAG_JUDGE_MODEL"),
     ],
 )

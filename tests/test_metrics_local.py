@@ -1,5 +1,10 @@
 """Scores without a model, through ragas's own measures where it has them."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from crag.eval.metrics import judge_calls, local_scores, metrics
 from crag.eval.records import Sample, Score
@@ -8,6 +13,8 @@ from crag.answer import Answer
 from crag.errors import SettingsError
 from crag.settings import Settings
 from tests.metrics_rows import answer, document, refusal, row, sample
+
+ROOT = Path(__file__).parent.parent
 
 
 async def scored(given: Sample, made: Answer | None, context: list[str] | None = None) -> dict[str, Score]:
@@ -152,6 +159,15 @@ async def test_a_question_that_failed_is_unscored_everywhere() -> None:
 async def test_what_is_not_known_about_a_question_is_not_measured() -> None:
     scores = await scored(sample(), answer())
     assert [name for name, score in scores.items() if score.applies] == ["refusal_rate"]
+
+
+def test_ragas_is_known_to_one_module_and_loaded_by_the_first_score_alone() -> None:
+    ours = [path for folder in ("crag", "eval", "graphs") for path in (ROOT / folder).rglob("*.py")]
+    pattern = re.compile(r"^\s*(?:import|from) ragas", re.MULTILINE)
+    assert [path.name for path in ours if pattern.search(path.read_text("utf-8"))] == ["engine.py"]
+    program = "import sys, crag.eval.metrics; print(sorted({'ragas', 'openai', 'numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60)
+    assert done.stdout == "[]\n"
 
 
 def plain(**more: str) -> Settings:

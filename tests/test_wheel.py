@@ -30,6 +30,7 @@ def test_the_wheel_is_complete(tmp_path: Path) -> None:
         wheel.extractall(home)
     assert "crag/py.typed" in names
     assert "crag/prompts/zh/generate.txt" in names
+    assert "crag/eval/metrics/chinese.json" in names
     assert {f"crag/eval/report.{kind}" for kind in ("py", "html", "css", "js")} <= set(names)
     assert not [name for name in names if name.startswith("tests/")]
     # A bare interpreter with the dependencies on its path, but without this environment's editable install.

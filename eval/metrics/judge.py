@@ -66,11 +66,11 @@ class Judge:
     async def self_test(self) -> None:
         """Judge one small row by every metric. Raises CragError: one line with what fails and the remedy."""
         tried = await asyncio.gather(*(self._judge(name, "en", _TRIAL) for name in self.names))
-        for name, (value, reason, _) in zip(self.names, tried, strict=True):
+        for name, (value, reason, call_failed) in zip(self.names, tried, strict=True):
             if value is None:
+                remedy = "" if call_failed else "; set CRAG_JUDGE_MODEL to a model that can write JSON"
                 raise ModelError(
-                    f"the judge {self.facts['model']} failed its test row ({name}): {reason}; set another "
-                    "CRAG_JUDGE_MODEL, or choose metrics without a judge"
+                    f"the judge {self.facts['model']} failed its test row ({name}): {reason}{remedy}"
                 )
 
     async def scores(
