@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from crag.links import FIRST, is_known, link_at
 from crag.numerals import FULLWIDTH
 from crag.thinking import ThoughtFilter
 
@@ -31,8 +32,11 @@ _IMAGE_BEGUN = re.compile(
 _LONGEST_CODE = 500
 """Characters of code within a line; a backtick that closes nothing must not hold a stream back for long."""
 
-_TICKS = re.compile(r"`+|~+")
-_PLAIN = re.compile(r"[^\s`~\[【［!N]+")
+_TICKS = re.compile(r"`{1,100}|~{1,100}")
+_PLAIN = re.compile(rf"[^\s`~\[【［\]<!N{FIRST}]+")
+_WINDOW = 4096
+"""Characters that are cleaned at a time, so that a long answer takes time in proportion to its length."""
+
 _SPACE = re.compile(r"\s+")
 _CLOSING = tuple(".,;:!?)]}。，、；：！？）】」』”")
 
@@ -42,18 +46,21 @@ class CitationFilter:
 
     The result does not depend on where the pieces are cut. "[1, 2]", "[1-2]", "【1】", "[source 1]" become
     [1] and [2]; numbers without a source vanish, as do thoughts, the refusal token, addresses behind
-    citations, and images (showing one would fetch its address). Code is left alone. Of thoughts whose
-    opening tag is missing, only what follows the closing tag can be kept apart by `strip_thinking`; a
-    stream has shown them by then.
+    citations, images (showing one would fetch its address), HTML that loads or links, and addresses that are
+    not among `links`. Code is left alone. `wary` as in `ThoughtFilter`.
     """
 
-    def __init__(self, sources: int) -> None:
+    def __init__(
+        self, sources: int, links: frozenset[str] = frozenset(), *, wary: bool = False, sealed: bool = False
+    ) -> None:
         self.sources = sources
+        self.links = links
         self.cited: list[int] = []
         self.dropped: list[int] = []
+        self.unlinked = 0
         self.refused = False
         self._disclaimed = False
-        self._thoughts = ThoughtFilter()
+        self._thoughts = ThoughtFilter(wary=wary, sealed=sealed)
         self._buffer = ""
         self._out: list[str] = []
         self._head = True
@@ -70,11 +77,16 @@ class CitationFilter:
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return what is certain by now."""
-        return self._advance(self._thoughts.feed(piece), final=False)
+        return self._all(self._thoughts.feed(piece))
 
     def end(self) -> str:
         """Return the rest; nothing may be fed afterwards."""
-        return self._advance(self._thoughts.end(), final=True)
+        rest = self._all(self._thoughts.end())
+        return rest + self._advance("", final=True)
+
+    def _all(self, text: str) -> str:
+        windows = range(0, len(text), _WINDOW)
+        return "".join(self._advance(text[at : at + _WINDOW], final=False) for at in windows)
 
     def _advance(self, text: str, *, final: bool) -> str:
         if self.refused:
@@ -110,8 +122,11 @@ class CitationFilter:
             "~": self._code,
             "!": self._image,
             "N": self._token,
+            "]": self._link,
+            "<": self._link,
         }
-        return special.get(text[0], self._bracket)(text, final)
+        handle = self._link if text[0] in FIRST else special.get(text[0], self._bracket)
+        return handle(text, final)
 
     def _put(self, shown: str, taken: int | None = None) -> int:
         if self._removed and shown.startswith(_CLOSING):
@@ -161,6 +176,18 @@ class CitationFilter:
             return self._put(alt, image.end()) if alt else self._remove(image.end())
         return 0 if not final and _IMAGE_BEGUN.fullmatch(text) else self._put("!")
 
+    def _link(self, text: str, final: bool) -> int:
+        try:
+            found = link_at(text, final=final)
+        except LookupError:
+            return 0
+        if not found:
+            return self._put(text[0])
+        if found.address and is_known(found.address, self.links):
+            return self._put(text[: found.taken])
+        self.unlinked += 1
+        return self._put(found.without, found.taken) if found.without else self._remove(found.taken)
+
     def _token(self, text: str, final: bool) -> int:
         token = _TOKEN.match(text)
         if token:
@@ -173,7 +200,7 @@ class CitationFilter:
         """A fence at the beginning of a line, code between equal runs of backticks, or just a sign."""
         ticks = _TICKS.match(text)
         run = ticks.group() if ticks else text[0]
-        if run == text and not final:
+        if run == text and not final and len(run) < 100:
             return 0
         line, newline, _ = text[len(run) :].partition("\n")
         sure = bool(newline) or final or len(line) > _LONGEST_CODE

@@ -11,10 +11,11 @@ from crag.citations import REFUSAL, CitationFilter, cited
 from crag.errors import ContextTooLongError, ModelError
 from crag.interfaces import Chat, Draft
 from crag.language import Language, language_of
+from crag.links import links_of
 from crag.metering import meter
 from crag.prompting import External, prompt
 
-__all__ = ["CitationFilter", "ModelGenerator", "cited", "numbered", "refusal"]
+__all__ = ["CitationFilter", "ModelGenerator", "cited", "cleaner", "numbered", "refusal"]
 
 _OWN_NUMBERS = re.compile(r"[\[【［](\s*\^?[0-9０-９][0-9０-９\s,，、;；–-]{0,20})[\]】］]")
 
@@ -44,6 +45,15 @@ def refusal(language: Language, web_status: str | None = None) -> str:
     return _REFUSALS[language][kind if kind in _REFUSALS[language] else "kb"]
 
 
+def cleaner(
+    question: str, documents: Sequence[Document], *, wary: bool = False, sealed: bool = False
+) -> CitationFilter:
+    """The filter of an answer to a question from documents: their addresses pass, and the question's."""
+    meta = (str(document.metadata.get(key) or "") for document in documents for key in ("source", "title"))
+    links = links_of([question, *(document.page_content for document in documents), *meta])
+    return CitationFilter(len(documents), links, wary=wary, sealed=sealed)
+
+
 class ModelGenerator:
     """An `interfaces.Generator`: one model call over the documents, within `context_tokens`.
 
@@ -64,20 +74,22 @@ class ModelGenerator:
         except ContextTooLongError as error:
             meter().warn(f"asked again with half of the context: {error}")
             reply = await self._ask(question, documents, self._context_tokens // 2)
-        cleaner = CitationFilter(len(documents))
-        text = cleaner.feed(reply) + cleaner.end()
-        if cleaner.dropped:
-            unknown = ", ".join(f"[{n}]" for n in cleaner.dropped[:5])
+        clean = cleaner(question, documents)
+        text = clean.feed(reply) + clean.end()
+        if clean.dropped:
+            unknown = ", ".join(f"[{n}]" for n in clean.dropped[:5])
             meter().warn(f"removed citations of sources that do not exist: {unknown}")
-        if cleaner.refused or (not text and not cleaner.answered):
+        if clean.unlinked:
+            meter().warn(f"removed {clean.unlinked} link(s) or image(s) that no source has")
+        if clean.refused or (not text and not clean.answered):
             return Draft(refusal(language_of(question), _searched(documents)), answered=False)
         if not text:
             raise ModelError(
                 f"generator model {self._chat.name} wrote nothing; try again or use another model"
             )
-        if cleaner.answered and not cleaner.cited:
+        if clean.answered and not clean.cited:
             meter().warn("the answer cites no source")
-        return Draft(text, cleaner.answered)
+        return Draft(text, clean.answered)
 
     async def _ask(self, question: str, documents: list[Document], tokens: int) -> str:
         sources = numbered(documents, tokens, reasons=self._reasons)

@@ -6,7 +6,7 @@ Vendors' errors become ModelError here, every call is metered, and thoughts neve
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
 
@@ -31,6 +31,15 @@ _slots: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
 _refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
 """Optional parameters that a server's model does not take, by host and model."""
 
+THOUGHTS = "crag_thoughts"
+"""The name in a streamed call's metadata under which a `Thoughts` says how careful a stream must be."""
+Thoughts = Literal["apart", "mixed", "unknown"]
+"""Whether a model's thoughts come with tags or not at all, or are known to come without an opening tag."""
+_thoughts: dict[tuple[str, str], Thoughts] = {}
+
+LEAST_CAP, TIMES = 4096, 4
+"""Tokens of the second try where thinking used a reply up: so many, or so many times what was used."""
+
 
 def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bool = False) -> "ChatModel":
     """The model behind an endpoint, for a role. Nothing is imported or connected before the first call.
@@ -47,6 +56,7 @@ def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bo
         stream=stream,
         temperature=settings.temperature,
         secrets=[endpoint.api_key.get_secret_value()] if endpoint.api_key else [],
+        compatible=base_url != OPENAI_URL,
     )
 
 
@@ -68,8 +78,10 @@ class ChatModel:
         stream: bool = False,
         temperature: float | None = None,
         secrets: Iterable[str] = (),
+        compatible: bool = False,
     ) -> None:
         self.name = name
+        self._compatible = compatible
         self._clients = PerLoop(build, close)
         self._host = host
         self._role: Role = role
@@ -98,22 +110,31 @@ class ChatModel:
         slots = await _slots.get()
         limit = self._settings.concurrency
         async with slots.setdefault(limit, asyncio.Semaphore(limit)):
-            try:
-                reply = await self._invoke(messages)
-            except Exception as error:  # noqa: BLE001 - each vendor raises its own; all become one of ours
-                meter().llm(None, None)
-                # A vendor's traceback may echo the request with its key.
-                raise self._error(error) from None
-        self._count(reply)
+            reply = await self._metered(messages)
+            if _is_used_up(reply):
+                written = _tokens(reply)[1] or 0
+                cap = {"max_tokens": max(LEAST_CAP, TIMES * written)}
+                # The client renames it for OpenAI, whose name for it other servers do not know.
+                reply = await self._metered(messages, **({"extra_body": cap} if self._compatible else cap))
         return self._text(reply)
 
-    async def _invoke(self, messages: list[BaseMessage]) -> BaseMessage:
+    async def _metered(self, messages: list[BaseMessage], **more: Any) -> BaseMessage:
+        try:
+            reply = await self._invoke(messages, more)
+        except Exception as error:  # noqa: BLE001 - each vendor raises its own; all become one of ours
+            meter().llm(None, None)
+            # A vendor's traceback may echo the request with its key.
+            raise self._error(_used_up() if more else error) from None
+        self._count(reply)
+        return reply
+
+    async def _invoke(self, messages: list[BaseMessage], more: dict[str, Any]) -> BaseMessage:
         model = (await self._clients.get()).model
-        config: Any = {} if self._stream else {"tags": [NOSTREAM]}
+        config: Any = {"metadata": {THOUGHTS: self._caution()}} if self._stream else {"tags": [NOSTREAM]}
         refused = _refused[self._host, self.name]
         while True:
             try:
-                return await model.ainvoke(messages, config, **self._options(refused))
+                return await model.ainvoke(messages, config, **self._options(refused), **more)
             except Exception as error:
                 parameter = _refused_parameter(error)
                 if parameter is None or parameter in refused:
@@ -146,21 +167,30 @@ class ChatModel:
             )
         if finish == "length":
             if not text:
-                raise self._error(
-                    ModelError(
-                        "the reply was used up by thinking; raise the token limit or turn thinking off"
-                    )
-                )
+                raise self._error(_used_up())
             meter().warn(f"the {self._role} model {self.name} was cut off at its token limit")
         if not text and (refusal := reply.additional_kwargs.get("refusal")):
             raise self._error(ModelError(f"it refused: {refusal}; rephrase or use another model"))
-        first = THINK_TAG.search(raw)
-        if self._stream and first and first[1]:
-            meter().warn(
-                f"{self.name} sends its thoughts without an opening tag, so they show while streaming; "
-                "switch on the server's reasoning parser"
-            )
+        self._learn(raw)
         return text
+
+    def _caution(self) -> Thoughts:
+        known = _thoughts.get((self._host, self.name), "unknown")
+        return "apart" if self._host == host_of(OPENAI_URL) else known
+
+    def _learn(self, raw: str) -> None:
+        """Remember whether a reply held thoughts without an opening tag, which a stream cannot tell apart."""
+        first = THINK_TAG.search(raw)
+        if first and first[1]:
+            _thoughts[self._host, self.name] = "mixed"
+            if self._stream:
+                meter().warn(
+                    f"{self.name} sends its thoughts without an opening tag, so its answers cannot be shown "
+                    "while they are written; switch on the server's reasoning parser"
+                )
+        elif self._stream:
+            # Only what streams proves it: a grader may be asked without thinking.
+            _thoughts.setdefault((self._host, self.name), "apart")
 
     def _error(self, error: Exception) -> ModelError:
         return model_error(
@@ -171,6 +201,15 @@ class ChatModel:
             timeout=self._settings.timeout,
             secrets=self._secrets,
         )
+
+
+def _is_used_up(reply: BaseMessage) -> bool:
+    """Whether a reply ended at its token limit before it said anything but thoughts."""
+    return reply.response_metadata.get("finish_reason") == "length" and not strip_thinking(str(reply.text))
+
+
+def _used_up() -> ModelError:
+    return ModelError("the reply was used up by thinking; raise the token limit or turn thinking off")
 
 
 def _refused_parameter(error: Exception) -> str | None:

@@ -4,28 +4,25 @@ import re
 import unicodedata
 from fractions import Fraction
 
+from crag.han_scores import in_digits
+
 FULLWIDTH: dict[int, int | str] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ",
     0xFF0C: ", ",
     0xFE6A: "%",
     0x2212: "-",
 }
-_HAN_DIGITS = str.maketrans("零〇一二三四五六七八九", "00123456789")
-_HAN_DECIMAL = re.compile(
-    r"(?<![^\s：:，,。(（\[【\"'*`为是得分])([零〇一])点([零〇一二三四五六七八九]{1,6})(?=$|分|[\s。，,.;；!！)）\]】\"'*`])"
-)
-_PERCENT_OF = re.compile(r"百分之\s*([0-9]+(?:\.[0-9]+)?)")
 # Full marks and the marks given, in either order, and what makes a fraction of them.
 _FULL_MARKS = (
     (
         re.compile(
-            r"满分[为是]?\s*([0-9]{1,4})(?![0-9])\s*分?[\s,;.()。]*我?[得打给评]?分?[:\s为]*([0-9.]{1,8})\s*分?"
+            r"满分[为是]?\s*([0-9]{1,4})(?![0-9])\s*分?[\s,;.()。]*我?[得打给评]?分?[:\s为]*([0-9][0-9.]{0,7})\s*分?"
         ),
         r" \2/\1 ",
     ),
     (
         re.compile(
-            r"(?<![0-9.])([0-9.]{1,8})\s*分[\s,;(]*[总满]分[为是]?[:\s]*([0-9]{1,4})(?![0-9])\s*分?\)?"
+            r"(?<![0-9.])([0-9][0-9.]{0,7})\s*分[\s,;(]*[总满]分[为是]?[:\s]*([0-9]{1,4})(?![0-9])\s*分?\)?"
         ),
         r" \1/\2 ",
     ),
@@ -42,8 +39,9 @@ EXPRESSION = re.compile(_VALUE)
 _SCALE = re.compile(r"(?<![\w.,/-])0(?:\.0)?\s*(?:[-–—~～至到]|to|and)\s*1(?:\.0)?(?![\w%/]|[.,][0-9])")
 _LABEL = re.compile(
     r"(?:\b(?:relevance|score[sd]?|rating|rated?|grade|I(?:['’](?:d|ll)|\s+would|\s+will)?\s+(?:give|assign|say|score))\b"
+    r"|\bis(?:\s+(?:highly|fully|directly|clearly|completely|very|somewhat|partly|partially))?\s+relevant(?=\s*\()"
     r"|评分|得分|分数|打分|评为|相关性|相关度|关联度|我给|给出)"
-    r"(?:\s|[:=*\-–—(),]|\b(?:is|was|of|as|at|an?|the|it|be|this(?:\s+(?:document|passage))?|about|around"
+    r"(?:\s|[:=*\-–—(),|]|\b(?:is|was|of|as|at|an?|the|it|be|this(?:\s+(?:document|passage))?|about|around"
     r"|approximately|relevance|score|rating)\b|为|是|约|大约|的|给|出|评分|得分|分数|度){0,16}?"
     rf"{_VALUE}(?!\s*[:=]\s*\S)",
     re.IGNORECASE,
@@ -54,9 +52,30 @@ _SENTENCE_BEGIN = re.compile(
 )
 _ENDED = re.compile(r"\s*(?:分|$|[\n.,;!)(。、]|[-–—]\s)")
 _NOT_ALONE = re.compile(
-    r"\s*(?:[-–—~～至到]|to\b|or\b|and\b|或|和)\s*\.?[0-9]|\s*分?(?:以下|以上)|\s*or\s+(?:more|less|above|below|higher|lower)",
+    r"\s*(?:[-–—~～至到]|to\b|or\b|and\b|或|和)\s*\.?[0-9]|\s*分?(?:以下|以上)|\s*or\s+(?:more|less|above|below|higher|lower)"
+    # A second value, or second thoughts.
+    r"|(?:\s+for\s[^\n.,;]{1,30})?\s*[,;、]?\s*(?:and\s|but\s)?\s*[01]?\.[0-9]|\s*(?:\?|\W{0,6}(?:no(?=,|\s+wait)|no\s+wait|wait|actually|(?:or\s+)?rather|correction"
+    r"|scratch\s+that|不对|更正|应该是|应为|或者说))[^\n]{0,60}[0-9]",
     re.IGNORECASE,
 )
+_DENIED = re.compile(r"(?:[<>≤≥≠]|\bnot|n['’]t|不是|并非|不)\s*$", re.IGNORECASE)
+_BROKEN = re.compile(r"\.[\s.]{1,2}[0-9]")
+QUOTED = re.compile(
+    r"“[^“”\n]{2,300}”|「[^「」\n]{2,300}」|(?<=[\s(])\"(?=[^\"\n]*\s)[^\"\n]{8,300}\"(?=[\s.,;)]|$)"
+)
+"""What a reply quotes: words of the document, which may name a score too."""
+_ANSWER = re.compile(
+    r"^\W*(?:(?:my|the|final)\s+)*(?:answer|output|result|response|回答|答案|结果|输出)\s*[:：]\s*",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"<(/?)([A-Za-z_]{1,20})>")
+_BOUND = re.compile(r"([<>≤≥≠])\s*=?\s*(?=\.?[0-9])")
+_ABOUT = re.compile(
+    r"(?<![0-9%])(?<![0-9%]\s)(?:≈|~|约为|大约|约|\b(?:about|around|roughly|approximately))\s*(?=\.?[0-9])",
+    re.IGNORECASE,
+)
+_MINUS = re.compile(r"(?:负|負|\bminus\s|\bnegative\s)\s*(?=[0-9.])", re.IGNORECASE)
+
 _OTHER_NUMBER = re.compile(
     r"\b(?:confiden|certain|sure\b|probab|threshold|below|above|under|over|than|least|most)|置信|把握|概率|阈值|低于|高于|不到|超过|至少|至多|小于|大于",
     re.IGNORECASE,
@@ -69,15 +88,18 @@ def is_odd_digit(char: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Without Markdown and brackets around values, Chinese decimals and full marks in digits."""
-    text = _HAN_DECIMAL.sub(lambda m: f"{m[1]}.{m[2]}".translate(_HAN_DIGITS), text)
+    """Without Markdown and brackets around values, Chinese numerals and full marks in digits."""
     text = re.sub(r"\\boxed\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\\[()\[\]]", " ", text)
     text = re.sub(r"^\s*```[a-zA-Z]*$", " ", text, flags=re.MULTILINE)
+    text = _TAG.sub(lambda tag: "\n" if tag[1] else f"\n{tag[2]}: ", text)
     text = re.sub(r"[*`\"'{}\[\]“”‘’「」【】#]", " ", text)
-    text = _PERCENT_OF.sub(r"\1%", text)
+    text = re.sub(r"(?<!\$)\${1,2}([^$\n]{1,30})\${1,2}(?![0-9$])", r"\1", text)
+    text = _MINUS.sub("-", in_digits(text))
+    text = _BOUND.sub(r"\1", _ANSWER.sub("", text))
     for full_marks, fraction in _FULL_MARKS:
         text = full_marks.sub(fraction, text)
-    return _SCALE.sub(" ", text).strip()
+    return _SCALE.sub(" ", _ABOUT.sub("", text)).strip()
 
 
 def value_of(match: re.Match[str]) -> Fraction | None:
@@ -104,7 +126,7 @@ def labelled(text: str) -> list[Fraction | None]:
     for match in _LABEL.finditer(text):
         if _is_whole(match) and not _ENDED.match(text, match.end()):
             continue
-        value = None if _NOT_ALONE.match(text, match.end()) else value_of(match)
+        value = None if _is_open(match, text) else value_of(match)
         named = re.search("[:=]", text[match.start() : match.start("a")])
         begins = _SENTENCE_BEGIN.search(text[max(match.start() - 60, 0) : match.start()])
         (stated if named and begins else mentioned).append(value)
@@ -112,6 +134,12 @@ def labelled(text: str) -> list[Fraction | None]:
         return stated
     others = {value_of(match) for match in EXPRESSION.finditer(text) if not _is_whole(match)}
     return mentioned if others <= set(mentioned) else [None]
+
+
+def _is_open(match: re.Match[str], text: str) -> bool:
+    """Whether what follows an expression makes it a part of something else, or takes it back."""
+    broken = _is_whole(match) and _BROKEN.match(text, match.end())
+    return bool(broken or _NOT_ALONE.match(text, match.end()))
 
 
 def _is_whole(match: re.Match[str]) -> bool:
@@ -130,10 +158,10 @@ def alone(text: str) -> list[Fraction | None]:
     if not matches or spelled != len(re.findall("[0-9]", text)):
         return []
     values = {value_of(match) for match in matches}
-    if len(values) > 1 or _NOT_ALONE.match(text, matches[0].end()):
-        return []
     first, last = matches[0], matches[-1]
     before, after = text[: first.start()].strip(), text[last.end() :]
+    if len(values) > 1 or _is_open(first, text) or _DENIED.search(before):
+        return []
     rest = after.strip(" \t\r\n.。,;!:)(分-–—")
     whole_number = _is_whole(first)
     if not before.strip("(:=-–—"):

@@ -14,8 +14,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from crag.answer import Answer, UsedThresholds, read_state
 from crag.errors import CragError, SettingsError
-from crag.generation import CitationFilter, cited
+from crag.generation import CitationFilter, cited, cleaner
 from crag.language import readable
+from crag.llm import THOUGHTS
 from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings
 from crag.state import CRAGInput, CRAGState, Graph
@@ -94,7 +95,7 @@ async def aask(
                 if mode == "values":
                     state = cast("CRAGState", event)
                 elif stream:
-                    stream.message(event, len(state.get("final_docs", [])))
+                    stream.message(event, state)
         except CragError as error:
             raise RunError(str(error), answer(state)) from error
     if stream:
@@ -113,13 +114,23 @@ class _Stream:
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
         self._filter: CitationFilter | None = None
+        self._reply: str | None = None
         self._shown = ""
 
-    def message(self, event: Any, sources: int) -> None:
+    def message(self, event: Any, state: CRAGState) -> None:
         chunk, metadata = event
         if metadata.get("langgraph_node") != "generate":
             return
-        self._filter = self._filter or CitationFilter(sources)
+        if self._filter is None or (chunk.id != self._reply and not self._shown):
+            # A second reply takes the place of one of which nothing could be shown.
+            thoughts = metadata.get(THOUGHTS)
+            self._filter = cleaner(
+                state["question"],
+                state.get("final_docs", []),
+                wary=thoughts != "apart",
+                sealed=thoughts == "mixed",
+            )
+            self._reply = chunk.id
         self._show(self._filter.feed(readable(str(chunk.text))))
 
     def finish(self, answer: str) -> None:

@@ -9,6 +9,7 @@ from crag.language import language_of
 from crag.metering import meter
 from crag.prompting import prompt
 from crag.reading import SENTENCE_END
+from crag.reading_lists import strings
 
 LONGEST_QUERY = 400
 """Characters that search services take at most (Tavily's limit)."""
@@ -90,7 +91,7 @@ def fit_query(query: str, limit: int = LONGEST_QUERY) -> str:
 
 def _first_query(reply: str) -> str:
     """The first line of a reply that can be searched for, without labels, bullets and quotes."""
-    for line in reply.splitlines():
+    for line in strings(reply) or reply.splitlines():
         text = "" if _FENCE.match(line.strip()) else line.strip()
         text = _BULLET.sub("", text).strip(_QUOTES)
         while label := _LABEL.match(text):

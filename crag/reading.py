@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from crag.numerals import EXPRESSION, FULLWIDTH, alone, is_odd_digit, labelled, plain, value_of
+from crag.numerals import EXPRESSION, FULLWIDTH, QUOTED, alone, is_odd_digit, labelled, plain, value_of
 from crag.thinking import THINK_TAG, strip_thinking
 
 __all__ = ["FULLWIDTH", "SENTENCE_END", "read_score", "strip_thinking"]
@@ -40,8 +40,11 @@ def read_score(reply: str) -> float | None:
     if len(text) > _LONGEST or _NON_FINITE.search(text) or any(is_odd_digit(char) for char in text):
         return None
     found, text = _from_json(text)
+    # A document that is quoted may name a score of its own.
+    found += labelled(plain(QUOTED.sub(" ", text)))
     text = plain(text)
-    found += labelled(text)
+    if not found:
+        found = labelled(text)
     if not found:
         found = alone(text)
     values = set(found)
@@ -69,7 +72,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_float=str, parse_in
 def _from_json(text: str) -> tuple[list[Fraction | None], str]:
     """The scores in the JSON objects of a reply, and the text without these objects.
 
-    An object without a readable score gives None: what else it holds is not the score.
+    A score that cannot be read gives None; what else an object holds is not the score.
     """
     found: list[Fraction | None] = []
     at = text.find("{")
@@ -78,7 +81,7 @@ def _from_json(text: str) -> tuple[list[Fraction | None], str]:
             break
         try:
             value, end = _DECODER.raw_decode(text, at)
-            found += [_json_value(score) for score in _scores(value)] or [None]
+            found += [_json_value(score) for score in _scores(value)]
         except (ValueError, RecursionError, _NoNumberError):
             at = text.find("{", at + 1)
             continue
@@ -90,7 +93,9 @@ def _from_json(text: str) -> tuple[list[Fraction | None], str]:
 def _scores(value: Any) -> Iterator[Any]:
     if isinstance(value, _Object):
         for key, inner in value:
-            if isinstance(inner, list):
+            if isinstance(inner, _Object) and _KEY.fullmatch(key.strip()):
+                yield from [one for name, one in inner if name == "value"] or _scores(inner)
+            elif isinstance(inner, list):
                 yield from _scores(inner)
             elif _KEY.fullmatch(key.strip()):
                 yield inner

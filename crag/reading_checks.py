@@ -30,8 +30,9 @@ _ZH_NEGATOR = re.compile(r"不|没|沒|未|无|無|非|缺|部分|大多|多数|
 _ZH_AFFIRMED = re.compile(r"有|得到|受到?|被|均|都|全部|完全|充分|可以|能")
 
 # Nothing is claimed where it is asked or where the judge says that it cannot tell.
+_QUESTION = re.compile(r"(?:^|(?<=[.?!？。！\n]))[^.?!？。！\n]*[?？]")
 _ASKED = re.compile(
-    r"[^.?!？。！\n]*[?？]|\b(?:whether|if)\b[^.,;\n]*|是否[^，。；\n]*|grounded\s*(?:/|or|\|)\s*(?:not\s+|un)grounded",
+    r"\b(?:whether|if)\b[^.,;\n]*|是否[^，。；\n]*|grounded\s*(?:/|or|\|)\s*(?:not\s+|un)grounded",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
@@ -47,7 +48,7 @@ _EXCEPT = re.compile(
 _YES = r"yes|true|correct|是的|是|对|對|成立|通过"
 _NO = r"no|false|incorrect|不是|否|不对|不對|不成立|不通过|没有|沒有|不"
 _ANSWERED = re.compile(
-    rf"^\W*(?:(?P<no>(?:{_NO}))|(?P<yes>(?:{_YES})))(?![\w])\s*(?P<rest>.*)$", re.IGNORECASE | re.DOTALL
+    rf"^\W*(?:(?P<no>(?:{_NO}))|(?P<yes>(?:{_YES})))(?![\w])[^\S\n]*(?P<rest>.*)$", re.IGNORECASE | re.DOTALL
 )
 _FINAL = re.compile(
     r"(?:verdict|conclusion|judge?ment|final(?:\s+(?:answer|verdict))?|overall|result|结论|結論|判定|判断结果|最终|最終|总体|總體)"
@@ -115,11 +116,11 @@ def _bool(value: Any) -> bool | None:
 
 def _stated(text: str) -> bool | None:
     """The one polarity of all that a text says, None when there is none or more than one."""
-    text = _ASKED.sub(" ", text)
+    text = _ASKED.sub(" ", _QUESTION.sub(" ", text))
     said: list[bool | None] = []
     answered = _ANSWERED.match(text.strip())
     # Behind "no" a sentence may go on ("no claim is…"), behind a mark or nothing it does not.
-    if answered and (not answered["rest"] or re.match(r"[.,;:!()\-–—、。]", answered["rest"])):
+    if answered and (not answered["rest"] or re.match(r"[\n.,;:!()\-–—、。]", answered["rest"])):
         said.append(bool(answered["yes"]))
         text = answered["rest"]
     said += [_polarity(text, match) for match in _MENTION.finditer(text)]

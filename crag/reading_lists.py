@@ -67,7 +67,7 @@ def read_queries(reply: str) -> list[str]:
     """
     text = strip_thinking(reply)[:LONGEST].translate({0xFF1A: ":", 0x3000: " "})
     text = re.sub(r"^\s*```\w*\s*$", "", text, flags=re.MULTILINE).strip()
-    queries = _strings(text)
+    queries = strings(text)
     if not queries and _ITEM.search(text):
         queries = [line[m.end() :] for line in text.splitlines() if (m := _ITEM.match(line))]
         if len(queries) == 1 and len(_INLINE.findall(text)) > 1:
@@ -78,7 +78,7 @@ def read_queries(reply: str) -> list[str]:
     return [query for query in stripped if query and not query.endswith(":")]
 
 
-def _strings(text: str) -> list[str]:
+def strings(text: str) -> list[str]:
     """The texts of the first JSON array in a reply, or of one under a key of the first object."""
     at = re.search(r"[\[{]", text)
     try:

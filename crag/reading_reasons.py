@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from crag.numerals import QUOTED
 from crag.reading import FULLWIDTH, read_score, strip_thinking
 from crag.terms import terms
 
@@ -84,7 +85,12 @@ def read_judgement(reply: str) -> Judgement | None:
 
 def _parts(text: str) -> dict[str, str]:
     """The reply by label, "" for what stands before the first; of a label that repeats, the last."""
-    labels = list(_LABEL.finditer(text))
+    quoted = [match.span() for match in QUOTED.finditer(text)]
+    labels = [
+        label
+        for label in _LABEL.finditer(text)
+        if not any(begin < label.start() < end for begin, end in quoted)
+    ]
     if not labels:
         return {}
     ends = [label.start() for label in labels[1:]] + [len(text)]
@@ -102,6 +108,8 @@ def _trimmed(part: str) -> str:
 
 
 def _number(text: str, parts: dict[str, str]) -> float | None:
+    if "{" in text and (score := read_score(text)) is not None:
+        return score
     if "score" in parts:
         return read_score(f"score: {parts['score']}")
     if "relevance" in parts:

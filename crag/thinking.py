@@ -21,25 +21,58 @@ def strip_thinking(text: str) -> str:
     return (visible if thinking else visible + text[at:]).strip()
 
 
+_CITED = re.compile(
+    r"\S[^\[\]【】［］]{10}[\[【［]\s*\^?(?:(?:source|document|来源|资料)\s*)?[0-9]{1,3}\s*[\]】］,，、-]",
+    re.IGNORECASE,
+)
+_MUSING = re.compile(
+    r"\W*(?:(?:okay|ok|alright|all right|hm+|well|let me|let's|let us|first|so|wait|now|thinking|thought"
+    r"|reasoning|analysis|looking at|to answer|i (?:need|should|will|think|have|must)"
+    r"|we (?:need|should|have|must)|(?:the )?(?:user|question|sources?|context)|maybe|perhaps)\b"
+    r"|好的|好，|嗯|首先|先|用户|让我|我需要|我们需要|我得|我先|这个问题|问题|思考|现在|需要|要回答|看一下|来源|资料)",
+    re.IGNORECASE,
+)
+
+
 class ThoughtFilter:
     """Takes `<think>…</think>` out of text that arrives in pieces.
 
     What `feed` and `end` return together is, but for white space at the ends, what `strip_thinking` returns
     for the whole, unless an opening tag is missing: by the time the closing one comes, the thoughts are out.
+    Therefore a `wary` filter shows nothing before the text cites a source and did not begin as musings do,
+    and a `sealed` one nothing before the end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, wary: bool = False, sealed: bool = False) -> None:
         self._held = ""
         self._before = ""
         self._thinking = False
+        self._wary, self._sealed = wary or sealed, sealed
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return what of it is certainly no thought."""
+        if not self._wary:
+            return self._read(piece, final=False)
+        self._held += piece
+        if self._sealed or not self._is_answer(self._held):
+            return ""
+        piece, self._held, self._wary = self._held, "", False
         return self._read(piece, final=False)
 
     def end(self) -> str:
         """Return the rest."""
+        if self._wary:
+            self._wary = False
+            return strip_thinking(self._held)
         return self._read("", final=True)
+
+    @staticmethod
+    def _is_answer(text: str) -> bool:
+        tag = THINK_TAG.search(text)
+        if tag:
+            # Who opens the thoughts will close them; who only closes them may do so again.
+            return not tag[1]
+        return bool(_CITED.search(text)) and not _MUSING.match(text)
 
     def _read(self, piece: str, *, final: bool) -> str:
         # A tag after a backtick is text about tags; the character before what is held tells.

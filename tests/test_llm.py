@@ -266,3 +266,38 @@ async def test_a_text_cut_at_the_token_limit_is_warned_about(openai_server: Serv
     with metered() as spent:
         assert await model(openai_server(Reply("half", finish_reason="length")).url)(ASK) == "half"
     assert "token limit" in spent.warnings[0]
+
+
+@pytest.mark.parametrize("content", ["", None, "<think>so 0.9"])
+async def test_a_reply_that_thinking_used_up_is_asked_for_once_more_with_a_larger_cap(
+    openai_server: Serve, content: str | None
+) -> None:
+    """F12"""
+    server = openai_server()
+    thought = Reply(content, finish_reason="length", reasoning_content="...so 0.9")
+    server.reply = lambda _: thought if len(server.chats) == 1 else Reply("0.7")
+    with metered() as spent:
+        assert await model(server.url)(ASK) == "0.7"
+    assert [chat.body.get("max_tokens") for chat in server.chats] == [None, 4096]
+    assert spent.llm_calls == 2
+
+
+async def test_thinking_that_uses_up_the_larger_cap_too_is_a_failure_and_never_a_score(
+    openai_server: Serve,
+) -> None:
+    """F12"""
+    server = openai_server(Reply("", finish_reason="length", reasoning_content="...so 0.9"))
+    message = await failure(model(server.url))
+    assert "raise the token limit or turn thinking off" in message
+    assert len(server.chats) == 2
+
+
+async def test_a_server_that_refuses_the_larger_cap_does_not_hide_the_cause(openai_server: Serve) -> None:
+    """F12"""
+    server = openai_server()
+    server.reply = lambda _: (
+        Reply("", finish_reason="length")
+        if len(server.chats) == 1
+        else Reply("max_tokens is too large", status=400)
+    )
+    assert "raise the token limit or turn thinking off" in await failure(model(server.url))
