@@ -11,14 +11,23 @@ from crag.errors import SettingsError, WebSearchError
 from crag.interfaces import WebSearch
 from crag.llm_errors import redact
 from crag.metering import meter
-from crag.web.results import distinct, first_text, shortened, tidy, web_address, web_document
+from crag.web.results import (
+    distinct,
+    first_text,
+    says_nothing_found,
+    shortened,
+    tidy,
+    web_address,
+    web_document,
+)
 
 
 def from_callable(search: Callable[..., Any]) -> WebSearch:
     """A WebSearch from a sync or async callable (query, limit) or (query).
 
-    It returns documents, dicts (`title`, `url`, `content`), strings, or a list of these; None is nothing
-    found. Whatever it raises becomes a WebSearchError. Raises SettingsError for what cannot be called.
+    It returns documents, dicts (`title`, `url`, `content`), strings, or a list of these; None and a sentence
+    that nothing was found are nothing found. Whatever it raises becomes a WebSearchError. Raises
+    SettingsError for what cannot be called.
     """
     if not callable(search):
         raise SettingsError("web_search must be a callable (query, limit) → documents, dicts or strings")
@@ -76,7 +85,7 @@ def _document(item: Any) -> Document | None:
                 f"the web search you brought returned {type(item).__name__}, not documents, dicts or strings"
             )
     source = _source(url)
-    if source is None or not text:
+    if source is None or not text or says_nothing_found(text):
         return None
     document = web_document(title, source, text)
     return document.model_copy(update={"metadata": {**more, **document.metadata}})

@@ -15,6 +15,15 @@ LONGEST_PAGE = 20_000
 
 # Control characters could drive the terminal that shows a result.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
+# A search tool that answers in prose says so where it has found nothing.
+_NOTHING = re.compile(
+    r"\W*(?:(?:sorry|抱歉|对不起|很抱歉)\W+)?(?:i\s+found\s+)?(?:"
+    r"no\s+(?:(?!results?\b)[\w-]+\s+){0,4}results?(?:\s+(?:was|were|could\s+be))?(?:\s+found)?(?:\s+for\b[^.;,]*)?"
+    r"|nothing\s+(?:was\s+|could\s+be\s+)?found(?:\s+for\b[^.;,]*)?|not\s+found"
+    r"|(?:未|没有|沒有|没)能?(?:找到|搜索到|检索到|搜到|查到)(?:任何)?(?:与.*)?(?:相关|有关)?的?(?:搜索|网络|网页)?(?:结果|信息|内容|资料)?"
+    r"|(?:网络|网页)?(?:搜索|检索|查询)?(?:无|暂无|没有)(?:任何)?(?:相关)?的?(?:搜索|检索)?结果)\W*",
+    re.IGNORECASE,
+)
 _BLANKS = re.compile(r"[^\S\n]+")
 _GAP = re.compile(r"\s*\n\s*\n\s*")
 
@@ -27,6 +36,11 @@ def tidy(text: object) -> str:
     whole = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     blanks = _BLANKS.sub(" ", _CONTROL.sub("", whole))
     return _GAP.sub("\n\n", blanks).strip()
+
+
+def says_nothing_found(text: str) -> bool:
+    """Whether a text is no result, but the sentence of a search that has none."""
+    return len(text) <= 200 and _NOTHING.fullmatch(text) is not None
 
 
 def web_address(url: object) -> str | None:
