@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ class Run:
         work = [pair for pair in self.pairs() if self.to_ask(*pair) or self.missing(*pair)]
         if self.judge and any(self.missing(*pair) for pair in work):
             await self.judge.self_test()
+        await self._warm_up(work)
         asking = asyncio.Semaphore(self.at_once)
         queue = iter(work)
 
@@ -81,6 +83,15 @@ class Run:
         if self._stop:
             left = sum(self.to_ask(*pair) for pair in self.pairs())
             raise StoppedError(f"{self._stop}; {left} answers are missing")
+
+    async def _warm_up(self, work: Sequence[tuple[Sample, System]]) -> None:
+        """Load what runs on this machine, or the first questions would seem slow; nothing is paid for it."""
+        asked = {id(self.settings[system.name]): (sample, system) for sample, system in work}
+        for sample, system in asked.values():
+            settings = self.settings[system.name]
+            if not (self.own or settings.endpoint("generator") or settings.endpoint("embedding")):
+                with suppress(CragError):  # the question's own turn will tell
+                    await aask(sample.question, settings=settings, graph=system.graph)
 
     def pairs(self) -> list[tuple[Sample, System]]:
         """Every question with every system."""

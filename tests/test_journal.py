@@ -1,0 +1,283 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crag.eval.gate import Limit, OtherOriginError, check_baseline, failures, parse_limit, read_baseline
+from crag.eval.journal import Journal, read_journal
+from crag.eval.outputs import write_rows
+from crag.eval.records import Estimate, Metric, MetricResult, Provenance, Result, Row, Sample, Score
+from crag.eval.systems import System, parse_system, parse_systems, with_settings
+
+from crag.errors import CragError, SettingsError
+
+
+def origin(**changed: Any) -> Provenance:
+    known: dict[str, Any] = {
+        "created": "2026-01-01",
+        "dataset": "set.jsonl",
+        "dataset_sha256": "d",
+        "questions": 2,
+        "corpus": "3 passages, sha256 c",
+        "web": "off",
+        "systems": {"fixed": {"k": "4"}, "crag": {"k": "4", "upper": "0.7"}},
+        "models": {"fixed": {"generator": "m"}, "crag": {"generator": "m"}},
+    }
+    return Provenance(**known | changed)
+
+
+def failed(key: str, error: str = "no reply") -> Row:
+    return Row(system="crag", id=key, answer=None, error=error)
+
+
+def begun(folder: Path) -> Path:
+    with Journal(folder, resume=False) as journal:
+        journal.begin(origin())
+        journal.row(failed("a"))
+        journal.score(Score(system="crag", id="a", metric="faithfulness", value=0.5))
+    return folder / "records.jsonl"
+
+
+def test_what_is_written_is_read_again_and_the_last_word_counts(tmp_path: Path) -> None:
+    begun(tmp_path)
+    with Journal(tmp_path, resume=True) as journal:
+        journal.begin(origin(created="2027-01-01"))
+        journal.row(failed("a", "worse"))
+    records = read_journal(tmp_path / "records.jsonl")
+    assert records.header == origin()
+    assert records.rows["crag", "a"].error == "worse"
+    assert records.scores["crag", "a", "faithfulness", 0].value == 0.5
+
+
+def test_a_torn_last_line_is_dropped_with_a_note_and_overwritten(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"kind": "row", "system": "crag", "id": "b", "ans')
+    with Journal(tmp_path, resume=True) as journal:
+        journal.begin(origin())
+        assert journal.records.notes == [
+            "the last line of records.jsonl was cut off (49 bytes) and is dropped"
+        ]
+        journal.row(failed("c"))
+    assert path.read_bytes().startswith(whole)
+    assert set(read_journal(path).rows) == {("crag", "a"), ("crag", "c")}
+
+
+def test_a_damaged_line_in_the_middle_is_refused_by_its_number(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], "garbage", *lines[1:]]) + "\n")
+    with pytest.raises(SettingsError, match="line 2"):
+        Journal(tmp_path, resume=True)
+
+
+def test_results_are_never_overwritten(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(SettingsError, match="--resume"):
+        Journal(tmp_path, resume=False)
+    assert path.read_bytes() == before
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    with (
+        Journal(tmp_path, resume=False),
+        pytest.raises(CragError, match="another benchmark is writing"),
+    ):
+        Journal(tmp_path, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"dataset_sha256": "e"}, "the questions"),
+        ({"corpus": "4 passages"}, "the knowledge base"),
+        ({"web": "sha256 w"}, "the web snapshot"),
+        (
+            {"systems": {"fixed": {"k": "4"}, "crag": {"k": "8", "upper": "0.7"}}},
+            "the settings of crag \\(k 4 → 8\\)",
+        ),
+        ({"systems": {"fixed": {"k": "4"}}}, "the settings of crag \\(not asked\\)"),
+        (
+            {"models": {"fixed": {"generator": "m"}, "crag": {"generator": "n"}}},
+            "the models of crag \\(generator m → n\\)",
+        ),
+        ({"prompts": {"en/grade": "1"}}, "the prompts en/grade nothing → 1"),
+    ],
+)
+def test_a_run_about_something_else_is_not_resumed(
+    tmp_path: Path, changed: dict[str, Any], named: str
+) -> None:
+    begun(tmp_path)
+    with Journal(tmp_path, resume=True) as journal, pytest.raises(SettingsError, match=named):
+        journal.begin(origin(**changed))
+
+
+def test_more_repeats_or_questions_and_newer_packages_go_on(tmp_path: Path) -> None:
+    with Journal(tmp_path, resume=False) as journal:
+        journal.begin(origin(judge={"model": "j", "repeats": "1"}, versions={"crag": "1"}))
+    later = origin(judge={"model": "j", "repeats": "3"}, versions={"crag": "2"}, questions=9)
+    with Journal(tmp_path, resume=True) as journal:
+        journal.begin(later)
+        assert journal.records.notes == ["resumed with other versions of crag"]
+    with (
+        Journal(tmp_path, resume=True) as journal,
+        pytest.raises(SettingsError, match="the judge: model j → k"),
+    ):
+        journal.begin(origin(judge={"model": "k"}))
+
+
+# The gate
+
+
+METRICS = [
+    Metric(name="answer_match", meaning="", judged=False),
+    Metric(name="waiting", meaning="", judged=False, higher_is_better=False),
+]
+
+
+def result(*means: tuple[str, str, float | None], unscored: int = 0, **changed: Any) -> Result:
+    values = [
+        MetricResult(
+            system=system,
+            metric=metric,
+            group="all",
+            value=Estimate(mean=mean),
+            scored=0 if mean is None else 2,
+            unscored={"no answer": unscored} if unscored else {},
+        )
+        for system, metric, mean in means
+    ]
+    return Result(provenance=origin(**changed), metrics=METRICS, values=values, differences=[], spending=[])
+
+
+MATCH = Limit("crag", "answer_match", 0.8)
+
+
+def test_a_mean_at_the_limit_passes_and_below_it_fails_with_both_numbers() -> None:
+    assert failures(result(("crag", "answer_match", 0.8)), [MATCH]) == []
+    assert failures(result(("crag", "answer_match", 0.79)), [MATCH]) == [
+        "crag.answer_match is 0.790, below the limit 0.8"
+    ]
+
+
+@pytest.mark.parametrize("mean", [None, float("nan")])
+def test_what_has_no_value_never_passes(mean: float | None) -> None:
+    nothing = result(("crag", "answer_match", mean), unscored=2)
+    (floor,) = failures(nothing, [Limit("crag", "answer_match", 0)])
+    assert floor == "crag.answer_match has no value (2 rows unscored); nothing is proved"
+    good = result(("crag", "answer_match", 0.9))
+    (drop,) = failures(good, [], nothing, [Limit("crag", "answer_match", 1)])
+    assert "in the baseline has no value" in drop
+    assert failures(good, [Limit("fixed", "answer_match", 0)]) == [
+        "fixed.answer_match was not measured; nothing is proved"
+    ]
+
+
+def test_a_mean_of_the_few_rows_that_could_be_scored_proves_nothing() -> None:
+    (reason,) = failures(result(("crag", "answer_match", 1.0), unscored=3), [MATCH])
+    assert reason == "crag.answer_match is unscored on 3 of 5 rows; nothing is proved"
+
+
+def test_a_drop_is_measured_against_the_baseline() -> None:
+    baseline, now = result(("crag", "answer_match", 0.9)), result(("crag", "answer_match", 0.8))
+    assert failures(now, [], baseline, [Limit("crag", "answer_match", 0.1)]) == []
+    assert failures(now, [], baseline, [Limit("crag", "answer_match", 0.05)]) == [
+        "crag.answer_match is 0.800, was 0.900: worse by 0.100, more than 0.05"
+    ]
+
+
+def test_where_less_is_better_the_limits_are_turned_round() -> None:
+    before, now = result(("crag", "waiting", 0.2)), result(("crag", "waiting", 0.5))
+    assert failures(now, [Limit("crag", "waiting", 0.4)]) == ["crag.waiting is 0.500, above the limit 0.4"]
+    assert failures(before, [], now, [Limit("crag", "waiting", 0)]) == []
+    assert len(failures(now, [], before, [Limit("crag", "waiting", 0.1)])) == 1
+
+
+@pytest.mark.parametrize(
+    "changed", [{"corpus": "x"}, {"dataset_sha256": "x"}, {"web": "x"}, {"questions": 3}]
+)
+def test_a_baseline_about_something_else_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(OtherOriginError, match="make a new baseline"):
+        check_baseline(result(**changed), origin())
+    check_baseline(result(models={}, prompts={"en/grade": "2"}), origin())
+
+
+def test_limits_name_the_last_system_or_the_one_they_say() -> None:
+    systems = ["fixed", "crag:upper=0.8"]
+    assert parse_limit("answer_match=0.5", "--fail-under", systems, METRICS) == Limit(
+        "crag:upper=0.8", "answer_match", 0.5
+    )
+    assert parse_limit("crag:upper=0.8.waiting=1", "--max-drop", systems, METRICS).metric == "waiting"
+    assert parse_limit("fixed.waiting=1", "--max-drop", systems, METRICS).system == "fixed"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("answer_match", "METRIC=NUMBER"),
+        ("answer_match=nan", "METRIC=NUMBER"),
+        ("answer_match=inf", "METRIC=NUMBER"),
+        ("answer_macth=0.5", "did you mean answer_match"),
+        ("batched.answer_match=0.5", "no system batched"),
+    ],
+)
+def test_limits_that_cannot_be_held_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        parse_limit(text, "--fail-under", ["fixed", "crag"], METRICS)
+
+
+def test_a_baseline_that_is_no_result_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text('{"a": 1}')
+    with pytest.raises(SettingsError, match="is not the result"):
+        read_baseline(tmp_path / "b.json")
+
+
+# Systems
+
+
+def test_systems_with_settings_of_their_own() -> None:
+    assert parse_systems("fixed, crag:aggregate=mean,k=8,CRAG_UPPER=0.8 ,batched") == [
+        System("fixed", "fixed"),
+        System("crag:aggregate=mean,k=8,upper=0.8", "crag", {"aggregate": "mean", "k": "8", "upper": "0.8"}),
+        System("batched", "batched"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("crg", "did you mean crag"),
+        ("crag:agregate=mean", "did you mean aggregate"),
+        ("crag:mean", "not SETTING=VALUE"),
+        ("crag:kb=other", "the same for all systems"),
+        ("crag:openai_api_key=sk-1", "a key must not stand in a system's name"),
+    ],
+)
+def test_systems_that_cannot_be_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        parse_system(text)
+
+
+def test_one_system_twice_or_none_is_refused() -> None:
+    with pytest.raises(SettingsError, match="named twice"):
+        parse_systems("crag,fixed,crag")
+    with pytest.raises(SettingsError, match="no system"):
+        parse_systems(" , ")
+
+
+def test_all_systems_share_their_settings_but_for_what_is_named() -> None:
+    systems = parse_systems("fixed,crag,crag:k=8")
+    made = with_settings(systems, {"_env_file": None, "k": 6})
+    assert made["fixed"] is made["crag"]
+    assert (made["crag"].k, made["crag:k=8"].k) == (6, 8)
+    with pytest.raises(SettingsError, match="system crag:k=x: CRAG_K"):
+        with_settings(parse_systems("crag:k=x"), {"_env_file": None})
+
+
+def test_a_document_cannot_bring_a_formula_into_the_spreadsheet(tmp_path: Path) -> None:
+    rows = [failed("a", "=HYPERLINK(1)")]
+    write_rows([Sample(id="a", question="=1+1? 是")], rows, [], METRICS, tmp_path / "rows.csv")
+    text = (tmp_path / "rows.csv").read_bytes()
+    assert text.startswith(b"\xef\xbb\xbf")
+    assert "'=1+1? 是" in text.decode()
+    assert "'=HYPERLINK" in text.decode()
