@@ -95,6 +95,8 @@ def plain_settings(settings: Settings) -> dict[str, str]:
         if isinstance(value, SecretStr) or name.endswith("_key") or name in _PLACES or value is None:
             continue
         plain[name] = _bare_url(str(value)) if name.endswith("_url") else str(value)
+    if settings.calibrated is not None:  # what it says counts, not where it stands
+        plain["calibration"] = _sha256_of_text(settings.calibrated.model_dump_json().encode())[:12]
     return plain
 
 

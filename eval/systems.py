@@ -17,6 +17,8 @@ SHARED = (
     "embedding_batch",
     "judge_model",
     "concurrency",
+    "where",
+    "filter",
 )
 """Settings that all systems have in common, or the comparison would be of knowledge bases."""
 
