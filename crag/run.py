@@ -30,6 +30,7 @@ examples:
 settings:
   The environment or a .env file (see .env.example): OPENAI_API_KEY, OPENAI_BASE_URL and CRAG_MODEL for
   a model, TAVILY_API_KEY or CRAG_WEB for the web. Flags beat the environment, which beats .env.
+  python -m crag.doctor tests them one by one.
 
 exit status:
   0 answered or honestly refused; 1 it could not be done; 2 wrong usage or configuration;

@@ -131,9 +131,8 @@ def main() -> int:
     found = outcome.difference
     out = sys.stdout.write
     out(f"files {args.files}, killed {outcome.killed} of {args.kills} runs, then one clean run\n")
-    out(
-        f"passages stored after each kill: {' '.join('?' if n is None else str(n) for n in outcome.passages_after)}\n\n"
-    )
+    after = " ".join("?" if n is None else str(n) for n in outcome.passages_after)
+    out(f"passages stored after each kill: {after}\n\n")
     out("| against a knowledge base without kills | passages |\n|---|---|\n")
     out(f"| there should be | {outcome.passages} |\n")
     for name, count in found._asdict().items():

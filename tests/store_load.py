@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +95,7 @@ def ask_in_rounds(place: Path, number: int, until: float, ingesters: int, files:
                     if f"The part {part} has" in document.text:
                         editions.add(int(document.text.split(f"{part}-E")[1].split(".")[0]))
             except Exception as failure:  # noqa: BLE001 - whatever an asker gets is counted
-                error = f"{type(failure).__name__}: {failure}"
+                error = "".join(traceback.format_exception(failure)[-3:])
             note(
                 journal,
                 began=began,
@@ -167,6 +168,7 @@ def run(place: Path, seconds: float, ingesters: int = 3, askers: int = 2, files:
     workers += [worker(place, "ingester", n, END, ingesters, files) for n in range(1, ingesters + 1)]
     # The time begins when all are at it: loading the models takes a while.
     while not all((place / f"asker{n}.jsonl").exists() for n in range(1, askers + 1)):
+        assert not any(process.poll() for process in workers)
         time.sleep(0.05)
     time.sleep(seconds)
     (place / STOP).touch()

@@ -31,6 +31,7 @@ WRITING = "writing-"
 Metadata = dict[str, Any]
 T = TypeVar("T")
 
+_PARTS = ("ids", "documents", "metadatas", "embeddings")
 _TRIES, _PAUSE = 6, 0.1  # a writer may change the folder again while it is being opened afresh
 
 
@@ -187,7 +188,7 @@ class KnowledgeBase:
             keys: set[str] = set()
             for offset in count(0, page):
                 found = collection.get(where=where, include=["metadatas"], limit=page, offset=offset)
-                keys.update(key for about in found["metadatas"] or [] for key in about)
+                keys.update(key for about in found["metadatas"] or [] for key in about or ())
                 if len(found["ids"]) < page:
                     break
             return keys
@@ -208,7 +209,13 @@ class KnowledgeBase:
             where=where,
             include=["documents", "metadatas", "embeddings"],
         )
-        rows = zip(*(found[key][0] for key in ("ids", "documents", "metadatas", "embeddings")), strict=True)
+        return self._whole({key: found[key][0] for key in _PARTS})
+
+    def _whole(self, found: Mapping[str, Any]) -> list[Stored]:
+        """The passages of a reply. One whose parts are gone was removed by another process meanwhile."""
+        rows = list(zip(*(found[key] for key in _PARTS), strict=True))
+        if any(text is None or metadata is None for _, text, metadata, _ in rows):
+            raise UnsettledError(f"the knowledge base at {place(self.settings)} is being changed; ask again")
         return [Stored(id_, text, dict(metadata), vector) for id_, text, metadata, vector in rows]
 
     def _check(self, found: int, asked: int, count: int) -> None:
@@ -223,11 +230,12 @@ class KnowledgeBase:
         """The passages with these ids, with vectors, in the order of `ids`; unknown ids are left out."""
         if not ids:
             return []
-        found: Any = self._read(
-            lambda collection: collection.get(ids=ids, include=["documents", "metadatas", "embeddings"])
-        )
-        rows = zip(*(found[key] for key in ("ids", "documents", "metadatas", "embeddings")), strict=True)
-        by_id = {row[0]: Stored(row[0], row[1], dict(row[2]), row[3]) for row in rows}
+
+        def work(collection: "Collection") -> list[Stored]:
+            found: Any = collection.get(ids=ids, include=["documents", "metadatas", "embeddings"])
+            return self._whole(found)
+
+        by_id = {passage.id: passage for passage in self._read(work)}
         return [by_id[id_] for id_ in ids if id_ in by_id]
 
     def texts(self, page: int = 2000) -> tuple[list[str], list[str]]:
@@ -238,7 +246,9 @@ class KnowledgeBase:
             for offset in count(0, page):
                 found = collection.get(include=["documents", "metadatas"], limit=page, offset=offset)
                 rows = zip(found["ids"], found["metadatas"] or [], found["documents"] or [], strict=True)
-                texts.update((id_, f"{about.get('title', '')}\n{text}") for id_, about, text in rows)
+                texts.update(
+                    (id_, f"{about.get('title', '')}\n{text}") for id_, about, text in rows if about and text
+                )
                 if len(found["ids"]) < page:
                     break
             return texts
