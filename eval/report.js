@@ -138,7 +138,9 @@ function page(question) {
   const known = { true: "in the knowledge base", false: "not in the knowledge base" }[question.in_kb];
   const answerable = { true: "answerable", false: "a refusal is right" }[question.answerable];
   const right = [...question.answers.map((a) => "“" + a + "”")].join(" or ");
-  const rated = metrics.filter((m) => question.rows.some((row) => row && row.m[m.name]));
+  const measured = metrics.filter((m) => question.rows.some((row) => row && row.m[m.name]));
+  const rated = measured.filter((m) => question.rows.some((row) => row && row.m[m.name] && !row.m[m.name].na));
+  const others = measured.filter((m) => !rated.includes(m)).map((m) => m.name).join(", ");
   $("page").replaceChildren(
     el("nav", { class: "steps", "aria-label": "Questions" }, el("a", { href: "#questions", rel: "up" }, "← All questions"), step("‹ Previous", order[at - 1], "prev"), step("Next ›", order[at + 1], "next"), el("span", null, at + 1 + " of " + order.length)),
     el("section", null,
@@ -151,7 +153,8 @@ function page(question) {
         question.gold.length ? el("p", { class: "right" }, el("b", null, "Documents that hold it"), question.gold.join(", ")) : null),
       rated.length ? el("div", { class: "scroll" }, el("table", { class: "plain numbers" },
         el("thead", null, el("tr", null, el("th", { scope: "col" }, "Metric"), systems.map((_, i) => el("th", { scope: "col" }, system(i))))),
-        el("tbody", null, rated.map((m) => el("tr", null, el("th", { scope: "row", title: m.meaning }, m.name), question.rows.map((row) => el("td", null, rating(row, m.name)))))))) : null),
+        el("tbody", null, rated.map((m) => el("tr", null, el("th", { scope: "row", title: m.meaning }, m.name), question.rows.map((row) => el("td", null, rating(row, m.name)))))))) : null,
+      others ? el("p", { class: "small" }, "Does not apply here: " + others) : null),
     el("div", { class: "sides" }, question.rows.map(side)));
   document.title = question.q;
 }

@@ -8,16 +8,18 @@ import base64
 import hashlib
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from .plots import css_colours, series_name
 from .records import Result, Row, Sample, Score
-from .report_charts import distributions, tradeoffs
+from .report_charts import MARKERS, distributions, tradeoffs
 from .report_pages import pages
-from .report_text import applied, headlines, lang_of, number, share, signed, visible
+from .report_text import applied, headlines, lang_of, moment, number, share, signed, visible
 
 FIRST = ("accuracy", "answer_match", "faithfulness", "context_precision")
 """Metrics that say most about an answer, best first: these are drawn, and the list of questions begins so."""
@@ -51,7 +53,7 @@ def write_report(
         differing=_differing(result.provenance.systems, systems),
         common=_common(result.provenance.systems, systems),
         spending={s.system: s for s in result.spending},
-        nodes=list(dict.fromkeys(node for s in result.spending for node in s.seconds_by_node)),
+        nodes=_nodes(result, rows),
         slowest=max((sum(s.seconds_by_node.values()) for s in result.spending), default=0.0) or 1.0,
         distributions=distributions(systems, rows),
         tradeoffs=tradeoffs(result, systems, first),
@@ -59,6 +61,7 @@ def write_report(
         applied=applied(result),
         style=css_colours(),
         verdicts=VERDICTS,
+        markers=[shape for _, shape in MARKERS],
         sheet=_file("report.css"),
         script=script,
         digest=digest,
@@ -97,6 +100,7 @@ def _environment() -> Any:
         "signed": signed,
         "share": share,
         "lang": lang_of,
+        "moment": moment,
         "series": series_name,
     }
     environment.globals |= {"number": number, "signed": signed}
@@ -111,6 +115,16 @@ def _systems(result: Result, rows: Iterable[Row]) -> list[str]:
     """All systems, in the order they were asked for, the baseline first."""
     baselines = [d.baseline for d in result.differences]
     return list(dict.fromkeys([*baselines, *result.provenance.systems, *(row.system for row in rows)]))
+
+
+def _nodes(result: Result, rows: Iterable[Row]) -> list[str]:
+    """Nodes in the order in which answers pass them, as far as there is one."""
+    places: dict[str, list[float]] = defaultdict(list)
+    for path in (row.answer.path for row in rows if row.answer):
+        for place, node in enumerate(path):
+            places[node].append(place / len(path))
+    timed = dict.fromkeys(node for s in result.spending for node in s.seconds_by_node)
+    return sorted(timed, key=lambda node: fmean(places.get(node, [1.0])))
 
 
 def _span(result: Result) -> float:

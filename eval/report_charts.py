@@ -85,6 +85,9 @@ def _histogram(stacks: Sequence[Stack], lines: UsedThresholds | None, x: str, y:
     return svg(figure)
 
 
+MARKERS = [("o", "●"), ("s", "■"), ("D", "◆"), ("^", "▲"), ("v", "▼"), ("P", "✚")]
+"""The shape of each system's point, and the character that shows it in the legend."""
+
 Measure = tuple[str, Callable[[Spending], float | None]]
 
 
@@ -115,7 +118,7 @@ def tradeoffs(result: Result, systems: Sequence[str], metrics: Sequence[str]) ->
                 value = values.get(name)
                 if x is not None and value is not None and value.mean is not None:
                     bounds = (value.mean if b is None else b for b in (value.low, value.high))
-                    points.append(Point(name, series(number), x, value.mean, *bounds))
+                    points.append(Point(series(number), MARKERS[number % 6][0], x, value.mean, *bounds))
             if any(p.x for p in points):
                 charts.setdefault(metric, []).append(_scatter(points, label, metric))
     return charts
@@ -125,8 +128,8 @@ def tradeoffs(result: Result, systems: Sequence[str], metrics: Sequence[str]) ->
 class Point:
     """A system: what it costs, and its mean with the 95 % interval."""
 
-    name: str
     colour: str
+    marker: str
     x: float
     y: float
     low: float
@@ -138,23 +141,7 @@ def _scatter(points: Sequence[Point], x: str, y: str) -> str:
     right = max(p.x for p in points) * 1.12
     for p in points:
         ax.plot([p.x, p.x], [p.low, p.high], color=p.colour, linewidth=2, solid_capstyle="round", alpha=0.55)
-        ax.plot([p.x], [p.y], "o", color=p.colour, markersize=9)
-    taken: dict[str, list[float]] = {"left": [], "right": []}
-    for p in sorted(points, key=lambda p: p.y):
-        side = "left" if p.x < right / 2 else "right"
-        # Labels keep a line's height between them, so that systems alike stay readable.
-        height = max([p.y, *(other + 0.085 for other in taken[side])])
-        taken[side].append(height)
-        ax.annotate(
-            p.name,
-            (p.x, height),
-            (9 if side == "left" else -9, 0),
-            textcoords="offset points",
-            ha=side,
-            va="center",
-            color=p.colour,
-            fontsize=12,
-        )
+        ax.plot([p.x], [p.y], p.marker, color=p.colour, markersize=9)
     ax.locator_params(axis="x", nbins=5)
     ax.set(xlim=(-0.03 * right, right), ylim=(0, 1.04), xlabel=x, ylabel=y, yticks=[0, 0.2, 0.4, 0.6, 0.8, 1])
     return svg(figure)

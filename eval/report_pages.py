@@ -12,8 +12,11 @@ from crag.answer import Answer
 from .records import Result, Row, Sample, Score
 from .report_text import lang_of, link, visible
 
-LONGEST = 6000
-"""Characters of one text that are shown; a document of a whole book would make the file too large to open."""
+LONGEST, SHORTEST = 6000, 375
+"""Characters that are shown of one text: the first, less where all together would be more than ALL_BYTES."""
+
+ALL_BYTES = 14_000_000
+"""A file much larger than this is slow to open; the records hold every text whole."""
 
 Rated = dict[tuple[str, str], dict[str, list[Score]]]
 
@@ -30,12 +33,18 @@ class Texts:
 
     def listed(self) -> list[list[str]]:
         """[language, text] of each."""
-        return [[lang_of(text), _cut(text)] for text in self.known]
+        longest = LONGEST
+        while longest > SHORTEST and self._bytes(longest) > ALL_BYTES:
+            longest //= 2
+        return [[lang_of(text), _cut(text, longest)] for text in self.known]
+
+    def _bytes(self, longest: int) -> int:
+        return sum(len(text[:longest].encode("utf-8", "replace")) for text in self.known)
 
 
-def _cut(text: str) -> str:
-    rest = len(text) - LONGEST
-    return visible(text if rest <= 0 else f"{text[:LONGEST]} … ({rest:,} more characters in the records)")
+def _cut(text: str, longest: int) -> str:
+    rest = len(text) - longest
+    return visible(text if rest <= 0 else f"{text[:longest]} … ({rest:,} more characters in the records)")
 
 
 def pages(

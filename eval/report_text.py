@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from crag.language import language_of
@@ -33,6 +34,15 @@ def signed(value: float | None, digits: int = 3) -> str:
     if not float(text.replace(",", "")):
         return text
     return ("+" if value > 0 else "−") + text
+
+
+def moment(created: str) -> str:
+    """An ISO time to the minute, in UTC if it has a zone; what is no such time stays as it is."""
+    try:
+        when = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when.tzinfo else f"{when:%Y-%m-%d %H:%M}"
 
 
 def share(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
@@ -83,12 +93,7 @@ def _verdict(system: str, baseline: str, differences: Sequence[Difference]) -> s
     }
     total = len(differences)
     parts = [f"worse on {count['worse'] or 'none'}"]
-    if count["different"]:
-        parts.append(f"different on {count['different']}")
-    if count["within noise"]:
-        parts.append(f"{count['within noise']} within noise")
-    if count["not comparable"]:
-        parts.append(f"{count['not comparable']} not comparable")
+    parts += [f"{f} on {count[f]}" for f in ("within noise", "different", "not comparable") if count[f]]
     metrics = "metric" if total == 1 else "metrics"
     better = f"{count['better']} of {total} {metrics}" if count["better"] else f"none of {total} {metrics}"
     return f"{system} is better than {baseline} on {better}, {', '.join(parts)}"

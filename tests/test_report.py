@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from crag.eval.records import Sample
 from crag.eval.report import embedded, write_report
-from crag.eval.report_text import headlines, link, number, share, signed, visible
+from crag.eval.report_pages import Texts
+from crag.eval.report_text import headlines, link, moment, number, share, signed, visible
 
 from tests import report_example
 
@@ -35,8 +36,9 @@ def data(html: str) -> dict[str, object]:
 
 
 HEADLINE = (
-    "crag is better than fixed on 3 of 7 metrics, worse on 1, 2 within noise, 1 not comparable; per question "
-    "it takes 5.2 more model calls, 1.0 more web searches, US$ 0.0017 more and 0.79 s more at the median."
+    "crag is better than fixed on 3 of 7 metrics, worse on 1, within noise on 2, not comparable on 1; per "
+    "question it takes 5.2 more model calls, 1.0 more web searches, US$ 0.0017 more and 0.79 s more at the "
+    "median."
 )
 
 
@@ -52,7 +54,7 @@ def test_the_headline_of_one_metric_and_equal_costs_stays_a_sentence() -> None:
         s.model_copy(update={"system": n}) for n in ("fixed", "crag") for s in result.spending[:1]
     ]
     assert headlines(result) == [
-        "crag is better than fixed on none of 1 metric, worse on none, 1 within noise; it costs the same."
+        "crag is better than fixed on none of 1 metric, worse on none, within noise on 1; it costs the same."
     ]
 
 
@@ -118,6 +120,18 @@ def test_a_text_that_both_systems_were_given_is_stored_once(html: str) -> None:
     assert len({text for _, text in texts}) == len(texts) < 30 * 7
 
 
+def test_texts_too_large_to_open_together_are_cut_and_say_so() -> None:
+    few, many = Texts(), Texts()
+    few.add("a" * 7000)
+    for i in range(4000):
+        many.add(f"{i:06}" + "字" * 2994)
+    assert few.listed() == [["en", "a" * 6000 + " … (1,000 more characters in the records)"]]
+    assert many.listed()[9] == [
+        "zh-Hans",
+        "000009" + "字" * 744 + " … (2,250 more characters in the records)",
+    ]
+
+
 def test_alternatives_of_several_parts_are_joined(tmp_path: Path) -> None:
     sample = Sample.model_validate({"id": "a", "question": "?", "answers": [["1", "2"], "both"]})
     result = report_example.result()
@@ -173,3 +187,13 @@ def test_figures_that_are_not_known_are_dashes_and_minus_is_a_minus() -> None:
     assert [number(None), number(float("nan")), number(1234.5, 1)] == ["–", "–", "1,234.5"]
     assert [signed(0.25), signed(-0.25), signed(-0.0001), signed(None)] == ["+0.250", "−0.250", "0.000", "–"]
     assert [share(0.5), share(2.0), share(-0.5, -1, 1), share(None)] == ["50.00%", "100.00%", "25.00%", "0%"]
+
+
+def test_the_time_of_a_run_is_told_to_the_minute_in_utc() -> None:
+    assert moment("2026-11-30T12:33:59+02:00") == "2026-11-30 10:33 UTC"
+    assert moment("yesterday") == "yesterday"
+
+
+def test_nodes_stand_in_the_order_in_which_answers_pass_them(html: str) -> None:
+    legend = words(html)[words(html).index("Time by node") :]
+    assert "whole. retrieve score web_search assemble generate fixed" in legend
