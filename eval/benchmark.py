@@ -40,12 +40,10 @@ exit status:
 
 def parser() -> argparse.ArgumentParser:
     """The command line, without importing anything heavy."""
-    p = argparse.ArgumentParser(
-        prog="python eval/benchmark.py",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    from crag.command import Parser
+
+    p = Parser(prog="python eval/benchmark.py", description=DESCRIPTION, epilog=EXAMPLES)
+    p.allow_abbrev = False  # the line that tells how to resume must know the flags
     add = p.add_argument
     add("--dataset", metavar="FILE", help="the questions (default: the sample set)")
     add("--kb", metavar="DIR", help="folder of the knowledge base (default: CRAG_KB, or the sample's own)")
@@ -131,11 +129,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if __package__:
-        sys.exit(main())
+        from crag.command import finish
+
+        finish(main)
     # Run as a file, the folder of this file comes first where modules are looked for, and hides some of
     # Python's own; the package is found where it is installed.
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
     import runpy
+    from importlib.util import find_spec
 
+    if find_spec("crag") is None:
+        sys.exit(
+            "crag: not installed for this Python; run make setup, then .venv/bin/python eval/benchmark.py"
+        )
     runpy.run_module("crag.eval.benchmark", run_name="__main__")
