@@ -224,9 +224,9 @@ def choose(found: ScoredQuestions, wish: Wish) -> Choice:
     points = np.unique(np.concatenate([found.overall[~np.isnan(found.overall)], finite, [0.0, 1.0]]))
     points = points[(points >= 0) & (points <= 1)]
     upper = _upper(found, points, up_to)
-    lower = _lower(found, _between(*_gap_below(points, below)))
+    lower = _lower(found, _between(*_gap(points, below)))
     if not lower < upper:
-        low, high = _gap_below(points, upper)
+        low, high = _gap(points, upper)
         lower, upper = _between(low, high, 1 / 3), _between(low, high, 2 / 3)
     if told.apart and shares(found, upper, lower).gain <= 0:
         problem = problem or (
@@ -274,10 +274,9 @@ def _lower(found: ScoredQuestions, highest: float) -> float:
     return LOWER if given_up[1] <= given_up[0] + error / 2 else highest
 
 
-def _gap_below(points: Any, at: float) -> tuple[float, float]:
-    """The last two neighbours of which the upper is at most `at`."""
-    high = int(np.searchsorted(points, at, side="right")) - 1
-    high = max(1, high)
+def _gap(points: Any, at: float) -> tuple[float, float]:
+    """The neighbours between which `at` lies; the lower one is below it."""
+    high = min(len(points) - 1, max(1, int(np.searchsorted(points, at, side="left"))))
     return float(points[high - 1]), float(points[high])
 
 

@@ -1,0 +1,172 @@
+"""`crag.calibrate` from labels to a file that answers use: embedded, by a model, from question sets."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag import calibrate
+from crag.calibration import load_calibration
+from tests import labels
+from tests.openai_server import OpenAIServer
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [n for n in os.environ if n.startswith(("CRAG_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = calibrate.main(arguments)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_labels_in_both_languages_become_a_calibration_and_a_page(tmp_path, capsys):
+    file = str(labels.write(tmp_path / "标注.jsonl", labels.rows()))
+    status, out, err = run(capsys, file)
+    assert (status, err) == (0, "")
+    assert out.endswith("CRAG_CALIBRATION=.crag/calibration.json\n")
+    assert "10 answerable questions promise at most 9.1% lost, not 2.0%; label at least 49" in out
+    assert "shipped coefficients kept: 10 relevant and 70 irrelevant passages; 20 of each are enough" in out
+    written = load_calibration(Path(".crag/calibration.json"))
+    assert written.evaluator.kind == "embedded"
+    assert (written.upper, written.lower, written.lines) == (0.7, 0.3, {})
+    assert written.data["languages"] == {"en": 10, "zh": 10}
+    assert written.figures["cross_validated"]["lost"] == 0.0
+    page = Path(".crag/calibration.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+
+
+def test_json_holds_the_figures_and_the_line_to_set(tmp_path, capsys):
+    file = str(labels.write(tmp_path / "l.jsonl", labels.rows()))
+    status, out, _ = run(capsys, file, "--json", "--no-plot", "--max-lost", "0.1", "--out", "c.json")
+    told = json.loads(out)
+    assert status == 0
+    assert told["use"] == ["CRAG_CALIBRATION=c.json"]
+    assert told["problem"] is None
+    assert told["plot"] is None
+    assert told["figures"]["lost_bound"] == pytest.approx(1 / 11)
+    assert set(told["figures"]["on_these_labels"]) >= {"lost", "caught", "web", "verdicts"}
+
+
+def test_a_model_is_paid_once_for_each_grade(tmp_path, capsys, monkeypatch):
+    rows = labels.rows()
+    right = {row["question"]: row["passages"][0]["text"] for row in rows if row["id"].endswith("+")}
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        asked = messages[-1]["content"]
+        return "0.9" if any(q in asked and text in asked for q, text in right.items()) else "0.2"
+
+    file = str(labels.write(tmp_path / "l.jsonl", rows))
+    with OpenAIServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("CRAG_MODEL", "small-1")
+        status, _, err = run(capsys, file)
+        assert (status, len(server.chats)) == (2, 0)
+        assert "say --evaluator llm to pay for its grades" in err
+        monkeypatch.setenv("CRAG_PRICE_INPUT", "1000")
+        status, _, err = run(capsys, file, "--evaluator", "llm", "--estimate")
+        assert (status, len(server.chats)) == (0, 0)
+        assert "small-1 is to grade 50 passages, about" in err
+        assert "(about $" in err
+        status, _, _ = run(capsys, file, "--evaluator", "llm", "--no-plot")
+        assert (status, len(server.chats)) == (0, 50)
+        status, _, _ = run(capsys, file, "--evaluator", "llm", "--no-plot", "--max-web", "0.6")
+        assert (status, len(server.chats)) == (0, 50)
+    written = load_calibration(Path(".crag/calibration.json"))
+    assert written.evaluator.model == "small-1"
+    assert written.evaluator.prompt
+    assert (written.figures["auc"], written.lines) == (1.0, {})
+
+
+def test_a_grader_that_says_the_same_of_everything_writes_nothing_unless_asked(tmp_path, capsys, monkeypatch):
+    """F16"""
+    file = str(labels.write(tmp_path / "l.jsonl", labels.rows()))
+    with OpenAIServer("0.7") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        status, out, _ = run(capsys, file, "--evaluator", "llm", "--no-plot")
+        assert status == 1
+        assert "Not met    answerable and unanswerable questions cannot be separated" in out
+        assert "20 of 20 verdicts are correct: nearly nothing decides" in out
+        assert not Path(".crag/calibration.json").exists()
+        assert run(capsys, file, "--evaluator", "llm", "--no-plot", "--write-anyway")[0] == 1
+        assert Path(".crag/calibration.json").exists()
+
+
+def test_a_model_that_cannot_be_read_stops_after_three_calls(tmp_path, capsys, monkeypatch):
+    file = str(labels.write(tmp_path / "l.jsonl", labels.rows()))
+    with OpenAIServer("I would rather not say.") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        status, _, err = run(capsys, file, "--evaluator", "llm")
+        assert (status, len(server.chats)) == (1, 3)
+    assert "no passage could be graded: " in err
+
+
+def test_a_question_set_is_run_on_the_knowledge_base(tmp_path, sample_kb, capsys):
+    sample = Path(__file__).parent.parent / "data" / "questions.jsonl"
+    rows = [json.loads(line) for line in sample.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row["in_kb"]][:6] + [row for row in rows if not row["in_kb"]][:6]
+    file = str(labels.write(tmp_path / "q.jsonl", rows))
+    status, out, _ = run(capsys, file, "--kb", str(sample_kb), "--json", "--no-plot", "--no-fit")
+    told = json.loads(out)
+    assert status == 0
+    assert told["data"]["answerable"] >= 4
+    assert told["data"]["unanswerable"] >= 6
+    assert told["figures"]["fit"]["better"] is False
+
+
+def test_records_of_a_benchmark_need_their_question_set(tmp_path, capsys):
+    texts = ["Refunds take five days.", "Ships need harbours."]
+    found = [
+        {"id": f"d{n}", "text": text, "origin": "kb", "source": f"{n}.md"} for n, text in enumerate(texts)
+    ]
+    records = labels.write(
+        tmp_path / "records.jsonl",
+        [{"kind": "row", "system": "crag", "id": "1", "answer": {"documents": found}, "error": None}],
+    )
+    status, _, err = run(capsys, str(records))
+    assert status == 2
+    assert "give both: records.jsonl questions.jsonl" in err
+    asked = labels.write(
+        tmp_path / "q.jsonl", [{"id": "1", "question": "How long do refunds take?", "gold_ids": ["d0"]}]
+    )
+    status, out, _ = run(capsys, str(records), str(asked), "--json", "--no-plot")
+    assert json.loads(out)["data"]["relevant"] == 1
+    told = json.loads(out)["warnings"]
+    assert "no unanswerable question: nothing shows where the other ones end; label some" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("not json\n", "line 1 is not a JSON object"),
+        ('\ufeff\n{"id": 1}\n', "line 2 has neither"),
+        ('{"question": "q", "passages": [{"relevant": true}]}', "passages.0.text: field required"),
+        ('{"question": " ", "passages": []}', 'has no "question"'),
+        ("\n", "no question has passages"),
+    ],
+)
+def test_labels_that_are_none_are_one_line_with_their_place(tmp_path, capsys, text, message):
+    path = tmp_path / "l.jsonl"
+    path.write_text(text, encoding="utf-8")
+    status, out, err = run(capsys, str(path))
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_shares_are_checked_and_a_missing_file_is_one_line(capsys):
+    with pytest.raises(SystemExit) as end:
+        calibrate.main(["l.jsonl", "--max-lost", "2"])
+    assert end.value.code == 2
+    assert "2 is no share; 0.02 is two in a hundred" in capsys.readouterr().err
+    assert run(capsys, "none.jsonl")[::2] == (
+        2,
+        "crag: none.jsonl cannot be read: No such file or directory\n",
+    )
