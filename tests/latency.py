@@ -101,13 +101,13 @@ class Search:
     end: float
 
 
-async def measure(path: Path, *, latency: float = LATENCY, runs: int = 2) -> Measured:
-    """The last of so many runs of a path, with a model and a web that take `latency` seconds a call."""
+async def measure(path: Path, *, latency: float = LATENCY) -> Measured:
+    """A run of a path, after one to warm up, with a model and a web that take `latency` seconds a call."""
     searches: list[Search] = []
 
     async def search(query: str, limit: int) -> list[dict[str, str]]:
         begun = time.perf_counter()
-        await asyncio.sleep(latency)
+        await asyncio.sleep(server.latency)
         searches.append(Search(begun, time.perf_counter()))
         return [
             {
@@ -118,9 +118,9 @@ async def measure(path: Path, *, latency: float = LATENCY, runs: int = 2) -> Mea
             for n in range(limit)
         ]
 
-    with OpenAIServer(model(path.score), latency=latency) as server:
+    with OpenAIServer(model(path.score)) as server:
         settings = Settings(_env_file=None, base_url=server.url, model="scripted", k=path.k, concurrency=16)
-        for _ in range(runs):
+        for server.latency in (0.0, latency):
             server.requests.clear()
             searches.clear()
             answer = await aask(

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.latency import PATHS, Measured, measure
+from tests.latency import PATHS, Measured, Path, measure
 
 CEILINGS = {
     ("fixed", ""): (1, 0, 1),
@@ -20,13 +20,21 @@ CEILINGS = {
 """Model calls, searches, and rounds of both."""
 
 
+async def _least(path: Path) -> Measured:
+    """The measurement with the fewest rounds: a busy machine can only draw calls of one round apart."""
+    found = await measure(path, latency=0.7)
+    for latency in (1.5, 3.0):
+        if found.rounds > CEILINGS[path.graph, path.name][2]:
+            found = await measure(path, latency=latency)
+    return found
+
+
 @pytest.fixture(scope="module")
 def measured() -> dict[tuple[str, str], Measured]:
     """Every path, run side by side."""
 
     async def all_paths() -> list[Measured]:
-        # Long calls, so that those of one round overlap on a busy machine too.
-        return await asyncio.gather(*(measure(path, latency=1.0, runs=1) for path in PATHS))
+        return await asyncio.gather(*(_least(path) for path in PATHS))
 
     found = asyncio.run(all_paths())
     return {(path.graph, path.name): one for path, one in zip(PATHS, found, strict=True)}
