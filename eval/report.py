@@ -124,7 +124,8 @@ def _nodes(result: Result, rows: Iterable[Row]) -> list[str]:
         for place, node in enumerate(path):
             places[node].append(place / len(path))
     timed = dict.fromkeys(node for s in result.spending for node in s.seconds_by_node)
-    return sorted(timed, key=lambda node: fmean(places.get(node, [1.0])))
+    # A node that no path names worked in the course of another: neither first nor last.
+    return sorted(timed, key=lambda node: fmean(places.get(node, [0.5])))
 
 
 def _span(result: Result) -> float:
