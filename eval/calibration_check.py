@@ -23,9 +23,9 @@ from crag.embedded.vectors import PassageVectors
 from crag.knowledge.embeddings import embedded_embeddings
 
 # By name: this file is a script, and its neighbours are modules of the package.
-calibrate, fit_evaluator, labels, learning, thresholds = (
+fit_evaluator, labels, learning, scored, scoring, thresholds = (
     import_module(f"crag.eval.{name}")
-    for name in ("calibrate", "fit_evaluator", "labels", "learning", "thresholds")
+    for name in ("fit_evaluator", "labels", "learning", "scored", "scoring", "thresholds")
 )
 
 HALVINGS = 10
@@ -49,9 +49,9 @@ def table_of(path: Path, rows: list[dict[str, Any]], vectors: PassageVectors, ca
 
 def check(name: str, questions: list[Any], table: Table, lines: Any, max_lost: float) -> Iterable[str]:
     """The rows of one file: default thresholds, thresholds alone, thresholds with fitted lines."""
-    data = calibrate.labelled(questions, table, lines, shipped_shift())
+    data = scoring.labelled(questions, table, lines, shipped_shift())
     every = np.ones(len(questions), bool)
-    default = thresholds.shares(data.scored(data.fixed, every, "max"), thresholds.UPPER, thresholds.LOWER)
+    default = scored.shares(data.scored(data.fixed, every, "max"), thresholds.UPPER, thresholds.LOWER)
     yield f"| {name} | {len(questions)} | default .7 / .3 | {_told([default])} | |"
     wish = thresholds.Wish(max_lost)
     for kind, used in (("thresholds", replace(data, table=None)), ("and fit", data)):

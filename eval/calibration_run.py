@@ -14,10 +14,11 @@ from crag.errors import SettingsError
 from crag.knowledge.embeddings import embedded_embeddings
 from crag.settings import Settings
 
-from . import calibrate, calibration_view
-from .calibrate import Progress, Report
+from . import calibrate, calibration_view, scoring
+from .calibrate import Report
 from .grades import Grades
 from .labels import LabelledQuestion, read_labels
+from .scoring import Progress
 from .thresholds import Wish
 
 EXTRA = "drawing needs matplotlib: pip install 'crag[eval]'"
@@ -33,13 +34,13 @@ def run(args: argparse.Namespace) -> int:
     drawn = find_spec("matplotlib") is not None
     if args.plot and not drawn:
         raise SettingsError(f"{EXTRA}, or leave --plot out")
-    evaluator = calibrate.evaluator_of(settings)
+    evaluator = scoring.evaluator_of(settings)
     if args.estimate and evaluator.kind != "llm":
         raise SettingsError("--estimate is for a grading model; the embedded evaluator costs nothing")
     labels = read_labels(paths)
     with _progress() as progress:
         vectors = PassageVectors(embedded_embeddings())
-        questions = [*labels.questions, *calibrate.retrieved(labels, settings, vectors, progress)]
+        questions = [*labels.questions, *scoring.retrieved(labels, settings, vectors, progress)]
         questions = [question for question in questions if question.passages]
         if not questions:
             raise SettingsError("no question has passages: there is nothing to learn from")
@@ -48,11 +49,11 @@ def run(args: argparse.Namespace) -> int:
             _tell(grades, questions, settings, evaluator.model)
             if args.estimate:
                 return 0
-            data = calibrate.graded(questions, grades, settings, progress)
+            data = scoring.graded(questions, grades, settings, progress)
         else:
             import asyncio
 
-            data = asyncio.run(calibrate.score_embedded(questions, vectors, progress, fit=not args.no_fit))
+            data = asyncio.run(scoring.score_embedded(questions, vectors, progress, fit=not args.no_fit))
         progress("cross-validating", 0, 1)
         about = calibrate.fingerprint_of(paths, labels.sha256)
         wish = Wish(args.max_lost, args.max_web)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .calibrate import Report
-from .thresholds import Shares, shares
+from .scored import Shares, shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

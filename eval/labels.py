@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 from crag.errors import SettingsError
 from crag.language import language_of
 
+from .matching import phrase
+
 _PART = re.compile(r"[#:]\d{1,4}$")
 LEAST_DOCUMENTS = 5
 GOLD_KEYS = ("gold_ids", "gold_kb_ids", "gold_sources")
@@ -46,11 +48,14 @@ class LabelledQuestion(BaseModel):
 
 
 class GoldQuestion(BaseModel):
-    """A question of which is known which documents hold the answer, or whether the knowledge base does."""
+    """A question of which is known which documents hold the answer, or whether the knowledge base does.
+
+    `answers` are alternatives; one of several parts needs all of them.
+    """
 
     id: str
     question: str
-    answers: list[str] = []
+    answers: list[list[str]] = []
     in_kb: bool | None = None
     gold: list[str] = []
 
@@ -141,7 +146,8 @@ def _gold(row: dict[str, Any], where: str) -> GoldQuestion:
         raise SettingsError(
             f'{where} has neither "passages" with labels nor "in_kb" or "gold_ids"; see --help for the shapes'
         )
-    answers = [one for one in row.get("answers") or [] if isinstance(one, str) and one.strip()]
+    given = [[one] if isinstance(one, str) else one for one in row.get("answers") or []]
+    answers = [[str(part) for part in one] for one in given if isinstance(one, list) and one]
     return GoldQuestion(
         id=_name(row, where), question=row["question"], answers=answers, in_kb=in_kb, gold=named
     )
@@ -185,7 +191,8 @@ def _relevant(question: GoldQuestion, passage: LabelledPassage) -> bool | None:
         return False
     if not question.gold:
         return None
-    holds = any(_bare(answer) in _bare(passage.text) for answer in question.answers)
+    text = phrase(passage.text)
+    holds = any(all(phrase(part) in text for part in answer) for answer in question.answers)
     if any(_is(name, passage) for name in question.gold):
         return True if holds or not question.answers else None
     return None if holds else False
@@ -199,10 +206,6 @@ def _is(name: str, passage: LabelledPassage) -> bool:
     # A question set names its files from a folder of its own; two names must agree in what both tell.
     shared = min(source.count("/"), path.count("/")) + 1
     return bool(source) and source.split("/")[-shared:] == path.split("/")[-shared:]
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split()).casefold()
 
 
 def documents(questions: list[LabelledQuestion]) -> dict[str, str]:

@@ -16,7 +16,8 @@ from crag.embedded.evaluator import Line
 from crag.embedded.fitting import Table, log_odds, refit, scores
 from crag.settings import Aggregate
 
-from .thresholds import Choice, ScoredQuestions, Shares, Wish, choose, scored_questions, separation, shares
+from .scored import ScoredQuestions, Shares, scored_questions, separation, shares
+from .thresholds import Choice, Wish, choose
 
 FOLDS = 5
 ENOUGH = 20

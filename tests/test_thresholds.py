@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 thresholds: Any = import_module("crag.eval.thresholds")
-Wish, choose, shares = thresholds.Wish, thresholds.choose, thresholds.shares
+scores: Any = import_module("crag.eval.scored")
+Wish, choose, shares = thresholds.Wish, thresholds.choose, scores.shares
 
 
 def scored(answerable: list[float], unanswerable: list[float]) -> Any:
     """Questions with one passage each, which answers or not."""
     questions = [([s], [True], True) for s in answerable] + [([s], [False], False) for s in unanswerable]
-    return thresholds.scored_questions(questions, "max")
+    return scores.scored_questions(questions, "max")
 
 
 def test_answerable_questions_below_all_unanswerable_ones_cannot_be_separated() -> None:
@@ -43,7 +44,7 @@ def test_the_default_thresholds_stay_where_nothing_speaks_against_them() -> None
     found = scored([0.8, 0.85, 0.9], [0.1, 0.2])
     choice = choose(found, Wish())
     assert (choice.upper, choice.lower, choice.problem) == (0.7, 0.3, None)
-    assert thresholds.separation(found).gap == (0.2, 0.8)
+    assert scores.separation(found).gap == (0.2, 0.8)
 
 
 def test_both_thresholds_move_into_the_gap_between_the_two_kinds() -> None:
@@ -95,7 +96,7 @@ def test_answerable_questions_alone_choose_lower_and_leave_upper() -> None:
 
 
 def test_a_question_is_lost_with_its_answer_even_if_its_verdict_is_correct() -> None:
-    found = thresholds.scored_questions([([0.9, 0.2], [False, True], True)], "max")
+    found = scores.scored_questions([([0.9, 0.2], [False, True], True)], "max")
     assert shares(found, 0.7, 0.3).lost == 1.0
     assert shares(found, 0.7, 0.2).lost == 0.0  # a score of lower is kept
     assert shares(found, 0.7, 0.3).verdicts == {"correct": 1, "incorrect": 0, "ambiguous": 0}
@@ -108,13 +109,13 @@ def test_a_score_of_lower_makes_the_verdict_incorrect_and_loses_the_question() -
 
 
 def test_an_unknown_passage_counts_for_the_verdict_but_is_no_loss() -> None:
-    found = thresholds.scored_questions([([0.9, 0.2], [None, None], True)], "mean")
+    found = scores.scored_questions([([0.9, 0.2], [None, None], True)], "mean")
     assert found.overall[0] == pytest.approx(0.55)
     assert shares(found, 0.7, 0.3).lost == 0.0
 
 
 def test_unscored_passages_count_neither_way_and_are_never_lost() -> None:
-    found = thresholds.scored_questions(
+    found = scores.scored_questions(
         [([None, 0.4], [True, False], True), ([None], [True], True), ([None], [False], False)], "max"
     )
     told = shares(found, 0.7, 0.3)
