@@ -248,15 +248,17 @@ def _one_line(error: ValidationError) -> str:
     if not first["loc"]:
         return in_words(first, secret=True)
     place = str(first["loc"][0])
-    name = place if place.isupper() else f"CRAG_{place.upper()}"
+    name = place if place.isupper() else _variables(place)[0]
     return f"{name}: {in_words(first, secret='KEY' in name or 'URL' in name)}"
+
+
+def _variables(name: str) -> list[str]:
+    """The variables that a setting reads, the usual one first."""
+    alias = Settings.model_fields[name].validation_alias if name in Settings.model_fields else None
+    choices = alias.choices if isinstance(alias, AliasChoices) else [f"CRAG_{name.upper()}"]
+    return [str(choice) for choice in choices]
 
 
 def _known_names() -> set[str]:
     """Every variable that a setting reads."""
-    known: set[str] = set()
-    for name, field in Settings.model_fields.items():
-        alias = field.validation_alias
-        choices = alias.choices if isinstance(alias, AliasChoices) else [f"CRAG_{name.upper()}"]
-        known.update(str(choice) for choice in choices)
-    return known
+    return {variable for name in Settings.model_fields for variable in _variables(name)}

@@ -15,7 +15,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from crag.knowledge.sync import ingest
+from crag.settings import Settings
 from tests.store_content import Difference, content, difference
+from tests.toy import ToyEmbeddings
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,7 +93,7 @@ def run(place: Path, files: int, kills: int, longest: float, seed: int = 1) -> O
         after.append(stored(kb))
         change(folder, chance, edition, files)
     finish(kb, folder)
-    finish(clean, folder)
+    assert ingest([folder], Settings(_env_file=None, kb=clean), ToyEmbeddings()).ok
     should = content(clean)
     left = [path.name for path in (kb / "lexical").iterdir() if path.name.startswith("building")]
     return Outcome(

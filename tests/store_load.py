@@ -83,6 +83,10 @@ def ask_in_rounds(place: Path, number: int, until: float, ingesters: int, files:
 
     chance, toy = random.Random(100 + number), ToyEmbeddings()
     settings = Settings(_env_file=None, kb=place / "kb", web="off")
+    # The first round of each ingester comes before the first question: askers need a knowledge base.
+    firsts = [place / f"ingester{n}.jsonl" for n in range(1, ingesters + 1)]
+    while not all(path.exists() and "ended" in path.read_text("utf-8") for path in firsts):
+        time.sleep(0.1)
     ask("Is anybody there?", settings=settings, embeddings=toy)
     with (place / f"asker{number}.jsonl").open("a", encoding="utf-8") as journal:
         while time.time() < until and not (place / STOP).exists():
@@ -161,9 +165,6 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def run(place: Path, seconds: float, ingesters: int = 3, askers: int = 2, files: int = FILES) -> Outcome:
-    # The first round of each ingester comes before the first question: askers need a knowledge base.
-    first = [worker(place, "ingester", number, 0, ingesters, files) for number in range(1, ingesters + 1)]
-    assert [process.wait(240) for process in first] == [0] * ingesters
     workers = [worker(place, "asker", n, END, ingesters, files) for n in range(1, askers + 1)]
     workers += [worker(place, "ingester", n, END, ingesters, files) for n in range(1, ingesters + 1)]
     # The time begins when all are at it: loading the models takes a while.

@@ -150,6 +150,7 @@ def embed(url: str, texts: list[str], key: str | None = None, **options: Any) ->
 
 
 def test_texts_go_out_as_text_ten_at_a_time_and_come_back_in_order(monkeypatch: pytest.MonkeyPatch):
+    """F42, F43."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     texts = ["x" * n for n in range(1, 26)]
@@ -160,6 +161,8 @@ def test_texts_go_out_as_text_ten_at_a_time_and_come_back_in_order(monkeypatch: 
 
 
 def test_a_batch_that_a_server_finds_too_large_is_halved_and_nothing_is_lost():
+    """F42."""
+
     def at_most_four(body: dict[str, Any]) -> tuple[int, Any]:
         if len(body["input"]) > 4:
             return 400, {"error": {"message": "batch size is invalid, it should not be larger than 4"}}
@@ -197,6 +200,7 @@ def test_a_server_without_a_key_works_and_empty_texts_are_filled():
     ],
 )
 def test_a_failure_is_one_line_with_the_remedy(status: int, reply: Any, message: str):
+    """F43."""
     with (
         serving(lambda body: (status, reply)) as (url, _),
         pytest.raises(ModelError, match=message) as error,

@@ -146,6 +146,34 @@ def test_a_ctrl_c_while_it_is_still_loading_leaves_no_traceback() -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="needs a network namespace")
+def test_without_any_network_a_question_is_answered_and_nobody_speaks_of_telemetry(sample_kb: Path) -> None:
+    """F51 and F55."""
+    done = subprocess.run(
+        ["unshare", "-n", sys.executable, "-m", "crag.run", "What is HyDE?", "--kb", str(sample_kb)],
+        cwd=ROOT,
+        env={"HOME": str(Path.home()), "PYTHONUTF8": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "hypothetical" in done.stdout.lower()
+    assert "telemetry" not in (done.stdout + done.stderr).lower()
+
+
+def test_asking_imports_nothing_of_the_evaluation() -> None:
+    """F61."""
+    done = python("""
+        import sys
+        import crag, crag.run, crag.ingest, crag.pipeline, crag.services, crag.knowledge.retrieval
+        crag.build_graph("crag", crag.Settings(_env_file=None))
+        print({"ragas", "rapidfuzz", "sklearn", "matplotlib", "crag.eval"} & sys.modules.keys())
+    """)
+    assert done.stdout == "set()\n", done.stderr
+
+
 def test_help_tells_every_exit_status() -> None:
     for command in ("crag.run", "crag.ingest"):
         done = subprocess.run(

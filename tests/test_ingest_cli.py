@@ -48,6 +48,7 @@ def test_the_table_says_what_happened_to_each_file(folder: Path, capsys: pytest.
 
 
 def test_json_is_one_object_on_standard_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """F48."""
     (folder / "scan.pdf").write_bytes(documents.pdf(None))
     assert main(["docs", "--kb", "kb", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
@@ -69,6 +70,7 @@ def test_json_is_one_object_on_standard_output(folder: Path, capsys: pytest.Capt
 def test_one_failed_file_gives_status_1_and_the_others_are_ingested(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """F48."""
     assert main(["docs", "nowhere", "--kb", "kb"]) == 1
     out = capsys.readouterr().out
     assert "failed   nowhere  no such file or folder" in out

@@ -49,6 +49,7 @@ def text_of(loaded: Loaded) -> str:
     ],
 )
 def test_text_without_a_mark_is_read_in_the_encoding_it_was_written_in(text: str, encoding: str) -> None:
+    """F46."""
     decoded = decode(text.encode(encoding))
     assert decoded.text == text
     assert decoded.encoding == encoding
@@ -59,6 +60,7 @@ def test_text_without_a_mark_is_read_in_the_encoding_it_was_written_in(text: str
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_a_byte_order_mark_decides_and_does_not_stick_to_the_text(encoding: str) -> None:
+    """F47."""
     loaded = load(("# 标题\n" + ARTICLE).encode(encoding), "a.md")
     assert loaded.encoding == encoding
     assert loaded.documents[0].page_content.startswith("# 标题")
@@ -67,6 +69,7 @@ def test_a_byte_order_mark_decides_and_does_not_stick_to_the_text(encoding: str)
 
 
 def test_one_bad_byte_does_not_turn_utf_8_into_another_encoding() -> None:
+    """F46."""
     loaded = load("公司政策".encode() + b"\xff" + "七天内退款".encode(), "a.txt")
     assert text_of(loaded) == "公司政策\ufffd七天内退款"
     assert loaded.encoding == "utf-8"
@@ -74,6 +77,7 @@ def test_one_bad_byte_does_not_turn_utf_8_into_another_encoding() -> None:
 
 
 def test_garbage_is_refused_not_indexed() -> None:
+    """F46."""
     noise = np.random.default_rng(7).integers(0, 256, 2000).astype(np.uint8).tobytes()
     with pytest.raises(DocumentError, match=r"binary data|encoding was not recognised"):
         load(noise, "a.txt")
@@ -131,6 +135,7 @@ def test_each_pdf_page_is_a_document_with_its_number() -> None:
 
 
 def test_scanned_pages_among_others_are_named() -> None:
+    """F45."""
     data = documents.pdf("This page has a text layer.", None, None, "And so does this page over here.", None)
     loaded = load(data, "m.pdf")
     assert [d.metadata["page"] for d in loaded.documents] == [1, 4]
@@ -141,11 +146,13 @@ def test_scanned_pages_among_others_are_named() -> None:
 
 
 def test_a_pdf_of_pictures_fails_and_names_ocr() -> None:
+    """F45."""
     with pytest.raises(NoTextError, match=r"no text layer, only images; run OCR first"):
         load(documents.pdf(None, None), "scan.pdf")
 
 
 def test_a_protected_pdf_asks_for_a_copy_without_password() -> None:
+    """F45."""
     with pytest.raises(DocumentError, match="protected by a password; save a copy without it"):
         load(documents.pdf("Secret words on a page.", password="x"), "p.pdf")
 
@@ -170,6 +177,7 @@ def test_word_gives_headings_lists_headers_nested_and_merged_tables_once(tmp_pat
 
 
 def test_rows_carry_their_column_names_in_every_encoding_and_delimiter() -> None:
+    """F47."""
     comma = '产品,说明\n标准版,"含税, 一年"\n'.encode("utf-8-sig")
     wide = "Team;Cups\nFlyers;2\nBlues;1\n".encode("utf-16")
     assert text_of(load(comma, "a.csv")) == "产品: 标准版; 说明: 含税, 一年"
@@ -224,6 +232,7 @@ def test_jsonl_without_any_record_fails() -> None:
 
 
 def test_metadata_becomes_what_a_store_accepts() -> None:
+    """F40."""
     given = {
         "author": None,
         "tags": ["a", "b"],
@@ -250,6 +259,7 @@ def test_metadata_becomes_what_a_store_accepts() -> None:
 
 
 def test_an_empty_or_blank_file_has_no_text() -> None:
+    """F45."""
     for name in ("a.txt", "a.pdf", "a.docx", "a.jsonl"):
         with pytest.raises(NoTextError, match="the file is empty"):
             load(b"", name)

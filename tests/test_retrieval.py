@@ -119,6 +119,7 @@ async def test_stored_vectors_are_handed_on_so_that_scoring_computes_none(
     [("error E-4012-B", "the-code"), ("合同编号 HT2024-0031", "the-contract")],
 )
 async def test_an_exact_code_is_found_among_many_alike(tmp_path: Path, question: str, holder: str) -> None:
+    """F87."""
     records = [
         (f"e{i}", f"Pump error E-{4013 + i}-B means error class {i}; see error list.") for i in range(80)
     ]

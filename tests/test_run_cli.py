@@ -39,6 +39,7 @@ def graded(answer: str, score: str = "0.9") -> Callable[[list[dict[str, Any]]], 
 
 
 def test_help_and_import_load_nothing_heavy_and_need_no_setting() -> None:
+    """F55."""
     code = """
 import sys
 from crag import run

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from langchain_core.documents import Document
 
 from crag.errors import KnowledgeBaseError
+from crag.knowledge.chroma import connect
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.knowledge.writer import writing
@@ -45,6 +47,7 @@ def in_another_process(script: str) -> None:
 def test_asking_a_missing_knowledge_base_creates_nothing_and_gives_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """F50."""
     monkeypatch.chdir(tmp_path)
     assert refusal(Settings(kb=Path("typo"))) == (
         f"no knowledge base at {tmp_path / 'typo'}; run: python -m crag.ingest PATH --kb typo"
@@ -55,6 +58,7 @@ def test_asking_a_missing_knowledge_base_creates_nothing_and_gives_the_command(
 
 
 def test_a_misspelt_collection_is_told_what_there_is(settings: Settings) -> None:
+    """F50."""
     wrong = settings.model_copy(update={"collection": "carg"})
     assert refusal(wrong) == (
         f"no collection carg at {settings.kb}, found: crag; "
@@ -64,6 +68,7 @@ def test_a_misspelt_collection_is_told_what_there_is(settings: Settings) -> None
 
 @pytest.mark.parametrize("dimension", [32, 48])
 def test_other_embeddings_are_refused_even_of_equal_dimension(settings: Settings, dimension: int) -> None:
+    """F37."""
     docs = settings.kb.parent / "docs"
     assert refusal(settings, ToyEmbeddings("other", dimension)) == (
         f'the knowledge base at {settings.kb} was built with the embeddings "toy", but "other" is set; '
@@ -116,6 +121,7 @@ def test_an_open_reader_sees_what_another_process_added_and_removed(settings: Se
 def test_a_damaged_database_is_named_as_such(
     settings: Settings, tmp_path: Path, keep: int, reason: str
 ) -> None:
+    """F50."""
     broken = tmp_path / "broken"
     broken.mkdir()
     content = (settings.kb / "chroma.sqlite3").read_bytes()
@@ -127,6 +133,7 @@ def test_a_damaged_database_is_named_as_such(
 
 
 def test_a_folder_that_was_deleted_and_built_again_is_opened_afresh(settings: Settings) -> None:
+    """F49."""
     KnowledgeBase(settings, TOY)
     shutil.rmtree(settings.kb)
     assert refusal(settings).startswith("no knowledge base at")
@@ -137,6 +144,7 @@ def test_a_folder_that_was_deleted_and_built_again_is_opened_afresh(settings: Se
 def test_a_folder_that_cannot_be_written_is_read_but_not_written(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """F49."""
     copy = tmp_path / "readonly"
     shutil.copytree(settings.kb, copy)
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
@@ -153,6 +161,7 @@ def test_a_folder_that_cannot_be_written_is_read_but_not_written(
 
 
 def test_a_second_writer_waits_says_so_and_gives_up(settings: Settings) -> None:
+    """F49."""
     told: list[str] = []
     with (
         FileLock(settings.kb / ".writing.lock"),
@@ -166,6 +175,7 @@ def test_a_second_writer_waits_says_so_and_gives_up(settings: Settings) -> None:
 
 
 def test_writers_of_one_folder_take_turns_and_lose_nothing(settings: Settings, tmp_path: Path) -> None:
+    """F49."""
     script = """
         import sys
         from pathlib import Path
@@ -220,3 +230,56 @@ def test_a_server_is_asked_like_a_folder_and_a_missing_one_is_named(tmp_path: Pa
     gone = refusal(Settings(chroma_url=url + "/"))
     assert gone.startswith(f"no Chroma server answers at {url}/ (")
     assert gone.endswith("start it (chroma run --path DIR) or unset CRAG_CHROMA_URL")
+
+
+def test_more_than_chroma_takes_at_once_is_stored_and_removed(settings: Settings) -> None:
+    """F41."""
+    toy = ToyEmbeddings()
+    passages = [Document(f"Word {i}.", id=str(i), metadata={"n": i}) for i in range(5_500)]
+    with writing(settings, TOY) as writer:
+        writer.put(passages, [toy.embed_query("word")] * len(passages))
+        assert writer.count() == 5_502
+        writer.remove([str(passage.id) for passage in passages])
+        assert writer.count() == 2
+
+
+def test_a_knowledge_base_of_another_version_is_named_as_such(settings: Settings) -> None:
+    """F50."""
+    collection = connect(settings, create=False).client.get_collection("crag", embedding_function=None)
+    collection.modify(metadata={**(collection.metadata or {}), "crag_index": 0})
+    assert "was built by another version of crag (index 0, now 1); " in refusal(settings)
+
+
+def test_a_sqlite_that_is_too_old_for_chroma_is_one_line(settings: Settings) -> None:
+    """F50."""
+    script = """
+        import sqlite3, sys
+        sqlite3.sqlite_version_info = (3, 31, 1)
+        from crag.errors import KnowledgeBaseError
+        from crag.knowledge.store import KnowledgeBase
+        from crag.settings import Settings
+        from tests.toy import ToyEmbeddings
+        try:
+            KnowledgeBase(Settings(kb=sys.argv[1]), ToyEmbeddings())
+        except KnowledgeBaseError as error:
+            print(error)
+    """
+    told = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(settings.kb)],
+        capture_output=True, text=True, check=True, cwd=Path.cwd(),
+    ).stdout  # fmt: skip
+    assert told.startswith("Chroma cannot run here (Your system has an unsupported version of sqlite3.")
+    assert told.endswith("use a Python with SQLite 3.35 or newer, or a Chroma server by CRAG_CHROMA_URL\n")
+
+
+def test_who_has_to_wait_is_told_who_is_writing(settings: Settings) -> None:
+    """F49."""
+    told: list[str] = []
+    with (
+        writing(settings, TOY),
+        pytest.raises(KnowledgeBaseError, match=rf"another ingest \(process {os.getpid()}, since .*\) is"),
+        writing(settings, TOY, notify=told.append, wait=0.1),
+    ):
+        pass
+    assert told[0].startswith(f"another process (process {os.getpid()}, since ")
+    assert not (settings.kb / ".writing.by").exists()

@@ -41,6 +41,7 @@ def stored(settings: Settings) -> list[str]:
 
 
 def test_a_second_run_finds_everything_unchanged_and_embeds_nothing(settings: Settings, folder: Path) -> None:
+    """F38."""
     first = ingest([folder], settings, ToyEmbeddings())
     assert outcomes(first) == {"a.md": "added", "b.txt": "added", "c.txt": "added"}
     assert first.passages == 4
@@ -55,6 +56,7 @@ def test_a_second_run_finds_everything_unchanged_and_embeds_nothing(settings: Se
 def test_an_edited_file_embeds_only_what_is_new_and_loses_what_is_old(
     settings: Settings, folder: Path
 ) -> None:
+    """F39."""
     ingest([folder], settings, ToyEmbeddings())
     (folder / "a.md").write_text("# Alpha\n\nNew words.\n\n## More\n\nMore of alpha.\n", "utf-8")
     toy = ToyEmbeddings()
@@ -71,6 +73,7 @@ def test_an_edited_file_embeds_only_what_is_new_and_loses_what_is_old(
 
 
 def test_emptied_renamed_and_deleted_files_leave_nothing_behind(settings: Settings, folder: Path) -> None:
+    """F39."""
     ingest([folder], settings, ToyEmbeddings())
     (folder / "a.md").write_text("", "utf-8")
     (folder / "b.txt").rename(folder / "renamed.txt")
@@ -118,10 +121,13 @@ def test_a_missing_folder_is_an_error_and_removes_nothing(settings: Settings, fo
 
 
 def test_failed_and_skipped_files_are_named_and_the_others_ingested(settings: Settings, folder: Path) -> None:
+    """F48."""
     (folder / "b.png").write_bytes(b"\x89PNG")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4\n1 0 obj <<")
     (folder / "empty.txt").write_bytes(b"")
     (folder / "scan.pdf").write_bytes(documents.pdf(None))
+    with (folder / "huge.txt").open("wb") as huge:
+        huge.truncate(300_000_000)
     (folder / "loop").symlink_to(folder)
     (folder / "dangling.txt").symlink_to(folder / "nowhere")
     (folder / ".git").mkdir()
@@ -134,6 +140,7 @@ def test_failed_and_skipped_files_are_named_and_the_others_ingested(settings: Se
         "broken.pdf": "failed",
         "c.txt": "added",
         "empty.txt": "skipped",
+        "huge.txt": "failed",
         "scan.pdf": "failed",
         "b.png": "skipped",
         "dangling.txt": "failed",
@@ -142,6 +149,7 @@ def test_failed_and_skipped_files_are_named_and_the_others_ingested(settings: Se
     assert reasons["b.png"] == "unsupported type .png"
     assert reasons["empty.txt"] == "the file is empty"
     assert "run OCR first" in str(reasons["scan.pdf"])
+    assert "300 MB is more than the 100 MB one file may have" in str(reasons["huge.txt"])
     assert not report.ok
     assert report.passages == 4
 
@@ -158,6 +166,7 @@ def test_a_file_that_became_unreadable_keeps_what_was_stored_of_it(settings: Set
 
 
 def test_repeated_paragraphs_are_stored_once_a_file_and_reported(settings: Settings, tmp_path: Path) -> None:
+    """F38."""
     rows = '{"id": "1", "text": "Same."}\n{"id": "2", "text": "Same."}\n{"id": "3", "text": "Other."}\n'
     (tmp_path / "one.jsonl").write_text(rows, "utf-8")
     (tmp_path / "two.txt").write_text("Same.", "utf-8")
@@ -170,6 +179,7 @@ def test_repeated_paragraphs_are_stored_once_a_file_and_reported(settings: Setti
 
 
 def test_a_large_file_is_embedded_in_batches(settings: Settings, tmp_path: Path) -> None:
+    """F41."""
     lines = "".join(f'{{"id": "{i}", "text": "Record number {i}."}}\n' for i in range(300))
     (tmp_path / "kb.jsonl").write_text(lines, "utf-8")
 
@@ -186,6 +196,7 @@ def test_a_large_file_is_embedded_in_batches(settings: Settings, tmp_path: Path)
 
 
 def test_a_run_that_was_killed_is_completed_by_the_next(settings: Settings, tmp_path: Path) -> None:
+    """F41."""
     lines = "".join(f'{{"id": "{i}", "text": "Record number {i}."}}\n' for i in range(200))
     (tmp_path / "kb.jsonl").write_text(lines, "utf-8")
     script = f"""
@@ -215,6 +226,8 @@ def test_a_run_that_was_killed_is_completed_by_the_next(settings: Settings, tmp_
 def test_embeddings_that_fail_are_named_with_the_files_and_nothing_is_lost(
     settings: Settings, folder: Path
 ) -> None:
+    """F41."""
+
     class Choking(ToyEmbeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             if any("beta" in text for text in texts):
@@ -229,6 +242,7 @@ def test_embeddings_that_fail_are_named_with_the_files_and_nothing_is_lost(
 
 
 def test_other_embeddings_are_refused_before_anything_is_written(settings: Settings, folder: Path) -> None:
+    """F37."""
     ingest([folder], settings, ToyEmbeddings("toy"))
     with pytest.raises(KnowledgeBaseError) as caught:
         ingest([folder], settings, ToyEmbeddings("other"))
@@ -254,6 +268,7 @@ def test_metadata_that_changed_alone_costs_no_embedding(settings: Settings, tmp_
 
 @pytest.mark.skipif(os.geteuid() == 0 and not hasattr(os, "seteuid"), reason="needs another user")
 def test_a_file_without_permission_is_named(settings: Settings, folder: Path) -> None:
+    """F48."""
     (folder / "b.txt").chmod(0)
     if os.access(folder / "b.txt", os.R_OK):
         pytest.skip("this user may read everything")

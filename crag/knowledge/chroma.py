@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -25,6 +26,7 @@ LEXICAL, LOCK, HOLDER = "lexical", ".writing.lock", ".writing.by"
 
 _DATABASE = "chroma.sqlite3"
 _NOT_CHROMA = frozenset({LEXICAL, LOCK, HOLDER})
+_COLOUR = re.compile(r"\x1b\[\d*m")
 _REPLY_TIME = 10.0  # seconds for a server's first sign of life
 
 
@@ -219,8 +221,14 @@ class UnsettledError(KnowledgeBaseError):
 def translated(settings: Settings) -> Iterator[None]:
     """Turn what Chroma, SQLite, the disk and the network raise into KnowledgeBaseError, in one line."""
     import httpx
-    from chromadb.errors import ChromaError
 
+    try:
+        from chromadb.errors import ChromaError
+    except RuntimeError as error:
+        raise KnowledgeBaseError(
+            f"Chroma cannot run here ({_first_line(error)}); use a Python with SQLite 3.35 or newer, "
+            "or a Chroma server by CRAG_CHROMA_URL"
+        ) from None
     try:
         yield
     except (ChromaError, sqlite3.Error, OSError, httpx.HTTPError, RuntimeError, ValueError) as error:
@@ -275,4 +283,5 @@ def _is_full(error: Exception, text: str) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0] or type(error).__name__
+    text = _COLOUR.sub("", str(error)).strip()
+    return " ".join((text.splitlines() or [""])[0].split()) or type(error).__name__
