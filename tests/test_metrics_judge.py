@@ -274,9 +274,25 @@ async def test_refusals_are_not_judged_and_answers_from_nothing_do_not_shine(ope
     assert [declined[name].value for name in FOUR] == [0.5, 0.5, None, None]
 
 
-async def test_metrics_of_the_reference_do_not_apply_without_one(openai_server: Serve) -> None:
+async def test_a_judge_that_leaves_statements_out_has_not_judged_the_answer(openai_server: Serve) -> None:
+    def forgetful(messages: Messages, said: str) -> str | None:
+        return (
+            json.dumps({"statements": json.loads(said)["statements"][:1]})
+            if task_of(messages) == "NLIStatement"
+            else None
+        )
+
+    score = (await judged(openai_server(judge(forgetful)), names=["faithfulness"]))["faithfulness"]
+    assert (score.value, score.reason) == (None, "the judge left out statements that it was to judge")
+    assert (score.applies, score.again, score.calls) == (True, False, 2)
+
+
+@pytest.mark.parametrize("known", [{}, {"reference": "It is not known.", "answerable": False}])
+async def test_metrics_of_the_reference_do_not_apply_without_one(
+    openai_server: Serve, known: dict[str, Any]
+) -> None:
     server = openai_server(judge(), embed=compass)
-    scores = await judged(server, sample(question="How often?"))
+    scores = await judged(server, sample(question="How often?", **known))
     assert {name: (s.value, s.applies) for name, s in scores.items()} == {
         "context_recall": (None, False),
         "context_precision": (None, False),

@@ -30,6 +30,7 @@ from ragas.metrics.collections import (
 from crag.knowledge.embeddings import EmbeddedEmbeddings
 from crag.language import Language
 
+from .asking import UnreadableError
 from .chinese import speak_chinese
 
 M = TypeVar("M", bound=BaseModel)
@@ -87,7 +88,7 @@ class Engine:
         build: dict[str, Callable[[], Any]] = {
             "context_recall": lambda: ContextRecall(llm=llm),
             "context_precision": lambda: ContextPrecisionWithReference(llm=llm),
-            "faithfulness": lambda: Faithfulness(llm=llm),
+            "faithfulness": lambda: _Faithfulness(llm=llm),
             "answer_relevancy": lambda: AnswerRelevancy(llm=llm, embeddings=_Embeddings(embeddings)),
         }
         metric = build[name]()
@@ -146,6 +147,15 @@ class _Judge(InstructorBaseRagasLLM):
     async def agenerate(self, prompt: str, response_model: type[M]) -> M:
         answer: M = await self._ask(prompt, response_model)
         return answer
+
+
+class _Faithfulness(Faithfulness):
+    async def _create_verdicts(self, statements: list[str], context: str) -> Any:
+        verdicts = await super()._create_verdicts(statements, context)
+        # Ragas takes the share of what comes back, so that statements left out would count as supported.
+        if len(verdicts.statements) < len(statements):
+            raise UnreadableError("the judge left out statements that it was to judge")
+        return verdicts
 
 
 class _Embeddings(BaseRagasEmbedding):

@@ -132,6 +132,8 @@ def _applies(score: Score, sample: Sample, row: Row) -> bool:
     """
     if row.answer is None:
         score.reason = "no answer"
+    elif score.metric in _OF_REFERENCE and sample.answerable is False:
+        score.applies, score.reason = False, "no answer exists"
     elif score.metric in _OF_REFERENCE and not sample.reference:
         score.applies, score.reason = False, "no reference"
     elif not row.answer.answered and (score.metric in _OF_ANSWER or not row.context):
