@@ -94,7 +94,9 @@ class Models(BaseModel):
 class Answer(BaseModel):
     """An answer with its sources, verdict, path and cost; `model_dump()` is the JSON of the command.
 
-    `answered` is False for an honest refusal. `grounded` is None when nobody checked.
+    `answered` is False for an honest refusal. `grounded` is None when nobody checked, and for a refusal;
+    `grounding_reason` then tells why an answer was withheld. `standalone_question` is what was searched for
+    and answered where the question leaned on its thread.
     """
 
     question: str
@@ -109,6 +111,7 @@ class Answer(BaseModel):
     grounded: bool | None
     grounding_reason: str | None
     search_query: str | None
+    standalone_question: str | None
     path: list[str]
     path_text: str
     usage: Usage
@@ -147,6 +150,7 @@ def read_state(
         grounded=state.get("grounded"),
         grounding_reason=state.get("grounding_reason"),
         search_query=state.get("search_query"),
+        standalone_question=state.get("standalone_question"),
         path=[entry.split("(", 1)[0] for entry in path],
         path_text=" → ".join(path),
         usage=_usage(state.get("spent", [])),
@@ -158,7 +162,11 @@ def read_state(
 
 def _documents(state: CRAGState) -> list[ScoredDocument]:
     """Everything retrieved and everything the web gave, a document once; refined text where there is one."""
-    kept = {document.id: (n, document) for n, document in enumerate(state.get("final_docs", []), start=1)}
+    kept = {
+        document.id: (n, document)
+        for n, document in enumerate(state.get("final_docs", []), start=1)
+        if document.page_content.strip()
+    }
     web = {document.id: document for document in state.get("web_results", [])}
     web.update({document.id: document for document in state.get("refined_web_docs", [])})
     grades = state.get("grades", {})

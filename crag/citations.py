@@ -1,7 +1,7 @@
 """Citations in an answer: one form, [n], only of sources that exist, also while the answer streams in."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from crag.links import FIRST, is_known, link_at
 from crag.numerals import FULLWIDTH
@@ -51,9 +51,15 @@ class CitationFilter:
     """
 
     def __init__(
-        self, sources: int, links: frozenset[str] = frozenset(), *, wary: bool = False, sealed: bool = False
+        self,
+        sources: int | Collection[int],
+        links: frozenset[str] = frozenset(),
+        *,
+        wary: bool = False,
+        sealed: bool = False,
     ) -> None:
-        self.sources = sources
+        """`sources`: the numbers that exist, or how many there are."""
+        self._sources = range(1, sources + 1) if isinstance(sources, int) else sources
         self.links = links
         self.cited: list[int] = []
         self.dropped: list[int] = []
@@ -164,7 +170,7 @@ class CitationFilter:
             return 0
         link = _LINK.match(after)
         taken = bracket.end() + (link.end() if link else 0)
-        known = [n for n in numbers if 1 <= n <= self.sources]
+        known = [n for n in numbers if n in self._sources]
         self.cited += [n for n in known if n not in self.cited]
         self.dropped += [n for n in numbers if n not in known and n not in self.dropped]
         return self._put("".join(f"[{n}]" for n in known), taken) if known else self._remove(taken)

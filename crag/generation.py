@@ -15,7 +15,7 @@ from crag.links import links_of
 from crag.metering import meter
 from crag.prompting import External, prompt
 
-__all__ = ["CitationFilter", "ModelGenerator", "cited", "cleaner", "numbered", "refusal"]
+__all__ = ["CitationFilter", "ModelGenerator", "citable", "cited", "cleaner", "numbered", "refusal"]
 
 _OWN_NUMBERS = re.compile(r"[\[【［](\s*\^?[0-9０-９][0-9０-９\s,，、;；–-]{0,20})[\]】］]")
 
@@ -51,7 +51,7 @@ def cleaner(
     """The filter of an answer to a question from documents: their addresses pass, and the question's."""
     meta = (str(document.metadata.get(key) or "") for document in documents for key in ("source", "title"))
     links = links_of([question, *(document.page_content for document in documents), *meta])
-    return CitationFilter(len(documents), links, wary=wary, sealed=sealed)
+    return CitationFilter(citable(documents), links, wary=wary, sealed=sealed)
 
 
 class ModelGenerator:
@@ -99,13 +99,22 @@ class ModelGenerator:
 
 
 def numbered(documents: Sequence[Document], tokens: int, *, reasons: bool = False) -> list[External]:
-    """The documents as a generator sees them: within `tokens`, the n-th as [n] whatever was left out."""
+    """The documents as a generator sees them: within `tokens`, the n-th as [n] whatever was left out.
+
+    A document without text is left out.
+    """
     # What is dropped to fit must not shift the numbers of what stays.
     placed = [
         document.model_copy(update={"metadata": {**document.metadata, "n": n}})
         for n, document in enumerate(documents, 1)
+        if document.page_content.strip()
     ]
     return [_source(document, reasons=reasons) for document in pack(placed, tokens).kept]
+
+
+def citable(documents: Sequence[Document]) -> list[int]:
+    """The numbers [n] of the documents that have a text: only these can be cited."""
+    return [n for n, document in enumerate(documents, 1) if document.page_content.strip()]
 
 
 def without_own_numbers(text: str) -> str:

@@ -4,6 +4,7 @@ A document is LangChain's `Document`: `id` (str), `page_content` and `metadata` 
 `source` (path or URL), `title` and `origin` ("kb" or "web").
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from langchain_core.documents import Document
@@ -11,6 +12,8 @@ from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
 Verdict = Literal["correct", "ambiguous", "incorrect"]
+Direct = Literal["smalltalk", "rephrase"]
+"""What needs no retrieval: greetings and thanks, or the previous answer in another form."""
 
 
 class Grade(TypedDict):
@@ -43,6 +46,35 @@ class Check(NamedTuple):
     grounded: bool
     reason: str | None
     claims: list[Claim]
+
+
+class Turn(TypedDict):
+    """One question of a thread, in the user's words, and what it was answered."""
+
+    question: str
+    answer: str
+
+
+class Routing(NamedTuple):
+    """Where a question goes: `direct` None is retrieval, the answer to everything in doubt.
+
+    `standalone` is the question as it can be understood without its thread, None where it already can.
+    """
+
+    direct: Direct | None
+    standalone: str | None
+
+
+class Router(Protocol):
+    """Decides what a question needs and makes a follow-up standalone; a failure is retrieval as it stands."""
+
+    async def __call__(self, question: str, history: Sequence[Turn]) -> Routing: ...
+
+
+class Replier(Protocol):
+    """Answers what needs no documents; raises ModelError."""
+
+    async def __call__(self, question: str, history: Sequence[Turn], kind: Direct) -> Draft: ...
 
 
 class Retriever(Protocol):

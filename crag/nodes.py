@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langgraph.graph import END, StateGraph
 from langgraph.types import Overwrite, Send
 
 from crag.budget import pack
 from crag.errors import WebSearchError
 from crag.generation import refusal
 from crag.grading import keep
+from crag.interfaces import Turn
 from crag.language import language_of
 from crag.metering import Meter, Spent, meter, metered
 from crag.services import Services
-from crag.state import CRAGInput, CRAGState, OneDocument, Turn
+from crag.state import CRAGState, OneDocument, standalone
 
 Update = dict[str, Any]
 LOGS = ("path", "spent", "warnings")
@@ -29,7 +29,10 @@ def step(
     *,
     first: bool = False,
 ) -> Any:
-    """A node for `add_node`: `work` under a meter of its own; the first step starts the logs afresh."""
+    """A node for `add_node`: `work` under a meter of its own.
+
+    A `first` step starts the logs afresh, unless the route was before it.
+    """
 
     async def run(state: Any) -> Update:
         began = time.perf_counter()
@@ -38,7 +41,7 @@ def step(
         update["spent"] = [_spent(name, spending, began)]
         update["warnings"] = spending.warnings
         update.setdefault("path", [])
-        if first:
+        if first and not state.get("routed"):
             update.update({log: Overwrite(update[log]) for log in LOGS})
         return update
 
@@ -59,11 +62,12 @@ def _spent(name: str, spending: Meter, began: float) -> Spent:
     )
 
 
-async def retrieve(state: CRAGState, services: Services) -> Update:
-    """Ask the knowledge base; whatever an earlier question of the thread left is cleared."""
-    documents = identified(await services.retriever(state["question"], services.k))
+def fresh() -> Update:
+    """What an earlier question of the thread left, cleared."""
     return {
-        "retrieved_docs": documents,
+        "standalone_question": None,
+        "direct": None,
+        "retrieved_docs": [],
         "grades": Overwrite({}),
         "doc_scores": [],
         "overall_score": None,
@@ -79,8 +83,16 @@ async def retrieve(state: CRAGState, services: Services) -> Update:
         "answered": False,
         "grounded": None,
         "grounding_reason": None,
-        "path": [f"retrieve({len(documents)})"],
+        "claims": [],
     }
+
+
+async def retrieve(state: CRAGState, services: Services) -> Update:
+    """Ask the knowledge base; the first step of a question clears what the one before it left."""
+    cleared = {} if state.get("routed") else fresh()
+    question = standalone(state) if state.get("routed") else state["question"]
+    documents = identified(await services.retriever(question, services.k))
+    return {**cleared, "retrieved_docs": documents, "path": [f"retrieve({len(documents)})"]}
 
 
 async def retrieve_context(state: CRAGState, services: Services) -> Update:
@@ -105,7 +117,7 @@ def each_document(state: CRAGState) -> list[Send] | Literal["score"]:
     documents = state["retrieved_docs"]
     if not documents:
         return "score"
-    return [Send("score_document", OneDocument(question=state["question"], document=d)) for d in documents]
+    return [Send("score_document", OneDocument(question=standalone(state), document=d)) for d in documents]
 
 
 async def score_document(task: OneDocument, services: Services) -> Update:
@@ -138,7 +150,8 @@ async def web_search(state: CRAGState, services: Services) -> Update:
         if services.web_hint:
             meter().warn(services.web_hint)
         return {"web_status": "off", "path": ["web_search(off)"]}
-    query = await services.rewriter(state["question"]) if services.rewriter else state["question"]
+    question = standalone(state)
+    query = await services.rewriter(question) if services.rewriter else question
     try:
         results = identified(await services.web(query, services.web_results))
     except WebSearchError as error:
@@ -158,7 +171,7 @@ async def web_search(state: CRAGState, services: Services) -> Update:
 async def refine(state: CRAGState, services: Services) -> Update:
     """Keep of the web results what bears on the question."""
     results = state["web_results"]
-    return {"refined_web_docs": await services.refiner(state["question"], results) if results else []}
+    return {"refined_web_docs": await services.refiner(standalone(state), results) if results else []}
 
 
 async def assemble(state: CRAGState, services: Services) -> Update:
@@ -181,7 +194,7 @@ async def generate(state: CRAGState, services: Services) -> Update:
     """Answer from the context, or refuse without asking a model when there is none."""
     question = state["question"]
     if state["final_docs"]:
-        draft = await services.generator(question, state["final_docs"])
+        draft = await services.generator(standalone(state), state["final_docs"])
         text, answered = draft.text, draft.answered
     else:
         text, answered = refusal(language_of(question), state.get("web_status")), False
@@ -191,22 +204,3 @@ async def generate(state: CRAGState, services: Services) -> Update:
         "history": [Turn(question=question, answer=text)],
         "path": ["generate" if answered else "generate(refused)"],
     }
-
-
-def add_check(graph: "StateGraph[CRAGState, None, CRAGInput, CRAGState]", services: Services) -> None:
-    """The end of every graph: an answer is checked if somebody wants it, a refusal claims nothing."""
-    graph.add_node("check", step("check", check, services))
-
-    def to_check(state: CRAGState) -> Literal["check", "__end__"]:
-        return "check" if services.check and state["answered"] else "__end__"
-
-    graph.add_conditional_edges("generate", to_check)
-    graph.add_edge("check", END)
-
-
-async def check(state: CRAGState, services: Services) -> Update:
-    """Whether the answer says only what its documents say; a check that fails is no yes."""
-    found = await services.checker(state["question"], state["answer"], state["final_docs"])
-    unverified = (found.reason or "").startswith("unverified")
-    shown = "grounded" if found.grounded else "unverified" if unverified else "not grounded"
-    return {"grounded": found.grounded, "grounding_reason": found.reason, "path": [f"check({shown})"]}

@@ -13,7 +13,7 @@ from crag.metering import meter
 from crag.nodes import Update, identified
 from crag.reasoning import ALTERNATIVES
 from crag.services import Services
-from crag.state import CRAGState, OneDocument
+from crag.state import CRAGState, OneDocument, standalone
 
 Correction = Literal["filter", "alternatives", "web_search"]
 
@@ -29,7 +29,7 @@ def to_regrade(state: CRAGState) -> list[Send] | Literal["regrade"]:
 
 
 def _tasks(state: CRAGState, node: str) -> list[Send]:
-    return [Send(node, OneDocument(question=state["question"], document=d)) for d in _ungraded(state)]
+    return [Send(node, OneDocument(question=standalone(state), document=d)) for d in _ungraded(state)]
 
 
 def _ungraded(state: CRAGState) -> list[Document]:
@@ -82,7 +82,7 @@ def corrections(state: CRAGState, *, good: float) -> list[Correction]:
 
 async def alternatives(state: CRAGState, services: Services) -> Update:
     """Ask for other queries; without a model there are none."""
-    queries = await services.alternatives(state["question"]) if services.alternatives else []
+    queries = await services.alternatives(standalone(state)) if services.alternatives else []
     return {"alternatives": queries, "path": [f"alternatives({len(queries)})"]}
 
 

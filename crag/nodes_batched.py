@@ -5,7 +5,7 @@ from typing import Literal
 from crag.budget import pack
 from crag.nodes import Update, score
 from crag.services import Services
-from crag.state import CRAGState
+from crag.state import CRAGState, standalone
 
 Correction = Literal["refine_strips", "web_search"]
 
@@ -13,7 +13,7 @@ Correction = Literal["refine_strips", "web_search"]
 async def score_passages(state: CRAGState, services: Services) -> Update:
     """Grade all passages at once and turn the grades into the verdict."""
     documents = state["retrieved_docs"]
-    found = await services.passage_grader(state["question"], documents) if documents else []
+    found = await services.passage_grader(standalone(state), documents) if documents else []
     grades = {document.id or "": grade for document, grade in zip(documents, found, strict=True)}
     return {"grades": grades, **await score({**state, "grades": grades}, services)}
 
@@ -32,7 +32,7 @@ def corrections(state: CRAGState) -> list[Correction]:
 async def refine_strips(state: CRAGState, services: Services) -> Update:
     """Keep of the passages the strips that bear on the question; where none does, the passages themselves."""
     documents = state["retrieved_docs"]
-    refined = await services.strip_refiner(state["question"], documents) or documents
+    refined = await services.strip_refiner(standalone(state), documents) or documents
     return {"refined_docs": refined, "path": [f"refine({len(refined)})"]}
 
 

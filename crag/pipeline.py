@@ -19,7 +19,7 @@ from crag.language import readable
 from crag.llm import THOUGHTS
 from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings
-from crag.state import CRAGInput, CRAGState, Graph
+from crag.state import CRAGInput, CRAGState, Graph, standalone
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
@@ -58,9 +58,10 @@ async def aask(
     `where` narrows which passages may be found, beside the settings' `where` and `filter`: {"lang": "zh"},
     a list of values for any of them, or ["lang=zh"].
 
-    `on_text` is given the answer as it is written; the pieces together equal `Answer.answer`. `thread` names
-    a conversation that is kept across processes. Raises SettingsError for what is set wrong and RunError,
-    with the partial Answer, for what went wrong underneath.
+    `on_text` is given the answer as it is written; the pieces together equal `Answer.answer`. With
+    `on_ungrounded` "retry" it gets the answer in one piece, once it is final. `thread` names a conversation
+    that is kept across processes; follow-ups are understood from it. Raises SettingsError for what is set
+    wrong and RunError, with the partial Answer, for what went wrong underneath.
     """
     if not question.strip():
         raise SettingsError("the question is empty; ask something")
@@ -75,7 +76,7 @@ async def aask(
         return read_state(
             state,
             graph=graph,
-            thresholds=_thresholds(services) if "retrieval_verdict" in state and graph != "fixed" else None,
+            thresholds=_thresholds(services) if _judged(state, graph) else None,
             models=services.models.model_copy(update=_idle(state, graph)),
             total_s=time.perf_counter() - began,
             warnings=[*settings.unread, *services.warnings],
@@ -86,7 +87,8 @@ async def aask(
     stream = _Stream(on_text) if on_text else None
     async with _checkpointer(settings, thread) as saver:
         compiled = _compile(graph, services, saver)
-        modes: list[Any] = ["values", "messages"] if stream else ["values"]
+        # An answer that may yet be withheld must not have been shown.
+        modes: list[Any] = ["values", "messages"] if stream and not services.retry else ["values"]
         config: Any = {"configurable": {"thread_id": thread}} if thread else {}
         try:
             async for mode, event in compiled.astream(
@@ -119,13 +121,13 @@ class _Stream:
 
     def message(self, event: Any, state: CRAGState) -> None:
         chunk, metadata = event
-        if metadata.get("langgraph_node") != "generate":
+        if metadata.get("langgraph_node") not in {"generate", "direct"}:
             return
         if self._filter is None or (chunk.id != self._reply and not self._shown):
             # A second reply takes the place of one of which nothing could be shown.
             thoughts = metadata.get(THOUGHTS)
             self._filter = cleaner(
-                state["question"],
+                standalone(state),
                 state.get("final_docs", []),
                 wary=thoughts != "apart",
                 sealed=thoughts == "mixed",
@@ -170,7 +172,14 @@ def _thresholds(services: Services) -> UsedThresholds:
 def _idle(state: CRAGState, graph: str) -> dict[str, str]:
     """The roles that took no part in a run, to be shown as empty."""
     idle = {"grader": ""} if graph == "fixed" else {}
-    return idle if state.get("grounded") is not None else idle | {"checker": ""}
+    if state.get("direct"):
+        idle = {"grader": "", "embedding": ""}
+    checked = state.get("grounded") is not None or state.get("grounding_reason") is not None
+    return idle if checked else idle | {"checker": ""}
+
+
+def _judged(state: CRAGState, graph: str) -> bool:
+    return "retrieval_verdict" in state and graph != "fixed" and not state.get("direct")
 
 
 _built: list[tuple[Settings, dict[str, Any], Services]] = []

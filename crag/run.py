@@ -26,6 +26,7 @@ examples:
   echo "What is RRF?" | python -m crag.run --json   one JSON object, for programs
   CRAG_WEB=duckduckgo python -m crag.run "…"        let corrections search the web
   python -m crag.run "…" --where lang=zh --where source=handbook.md   only passages that carry both
+  python -m crag.run "And why?" --thread work       go on with a conversation
 
 settings:
   The environment or a .env file (see .env.example): OPENAI_API_KEY, OPENAI_BASE_URL and CRAG_MODEL for
@@ -83,9 +84,29 @@ def parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="check that the answer says only what its sources say (agentic checks unless told not to)",
     )
-    p.add_argument("--thread", metavar="ID", help="keep a conversation under this name")
+    p.add_argument(
+        "--on-ungrounded",
+        metavar="A",
+        help="an answer that fails the check: report (default), or retry: it is written once more from what "
+        "its sources support and refused if that fails too; turns the check on",
+    )
+    p.add_argument(
+        "--route",
+        action=argparse.BooleanOptionalAction,
+        help="answer greetings, thanks and requests to reword the last answer without retrieval",
+    )
+    p.add_argument(
+        "--thread",
+        metavar="ID",
+        help="keep a conversation under this name; a follow-up is understood from what was said before "
+        "(with a model, one call from the second question on)",
+    )
     p.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    p.add_argument("--stream", action="store_true", help="write the answer as it comes")
+    p.add_argument(
+        "--stream",
+        action="store_true",
+        help="write the answer as it comes; with --on-ungrounded retry, once it has been checked",
+    )
     p.add_argument(
         "--verbose", action="store_true", help="show every document with its score, seconds and models"
     )
@@ -175,6 +196,8 @@ def _settings(args: argparse.Namespace) -> "Settings":
         "aggregate",
         "calibration",
         "check",
+        "on_ungrounded",
+        "route",
         "web",
         "web_snapshot",
     )

@@ -20,8 +20,10 @@ from crag.interfaces import (
     Grader,
     PassageGrader,
     Refiner,
+    Replier,
     Retriever,
     Rewriter,
+    Router,
     WebSearch,
 )
 from crag.later import Later, once
@@ -30,6 +32,7 @@ from crag.own import only, own_grader, own_retriever
 from crag.queries import KeywordRewriter
 from crag.reasoning import ModelAlternatives, reason_grader
 from crag.refinement import ModelRefiner
+from crag.routing import FixedReplier, ModelReplier, ModelRouter, RuleRouter
 from crag.settings import Origin, Role, Settings
 from crag.thresholds import InForce, embedded_identity, in_force, model_identity
 
@@ -64,6 +67,8 @@ class Services:
 
     `retriever_where` makes retrievers that see only what meets more conditions than the settings'.
     `chosen` names the settings that somebody set; `model_grades` tells whether a chat model judges relevance.
+    With `retry`, which needs `check`, an ungrounded answer is written once more. Without `route` the router
+    only makes follow-ups standalone.
     """
 
     retriever: Retriever
@@ -81,6 +86,10 @@ class Services:
     reasons_generator: Generator
     checker: Checker
     check: bool | None
+    retry: bool
+    route: bool
+    router: Router
+    replier: Replier
     thresholds: Thresholds
     thresholds_source: Origin
     k: int
@@ -130,7 +139,17 @@ def build_services(settings: Settings, own: Own) -> Services:
         generator=_generator(settings, generator, embedded),
         reasons_generator=_generator(settings, generator, embedded, reasons=True),
         checker=_checker(settings, own, embedded),
-        check=settings.check,
+        # A retry follows from a check, so asking for one asks for the other.
+        check=True if settings.on_ungrounded == "retry" else settings.check,
+        # Quotations stand in the documents word for word; there is no better answer to try for.
+        retry=settings.on_ungrounded == "retry" and generator is not None,
+        route=settings.route,
+        router=Later(lambda: ModelRouter(helper, route=settings.route))
+        if helper
+        else RuleRouter(settings.route),
+        replier=Later(lambda: ModelReplier(generator, settings.context_tokens))
+        if generator
+        else FixedReplier(),
         thresholds=judged.thresholds,
         thresholds_source=judged.source,
         k=settings.k,

@@ -24,6 +24,7 @@ from crag.errors import SettingsError
 Aggregate = Literal["max", "mean"]
 Evaluator = Literal["auto", "llm", "embedded"]
 Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]
+OnUngrounded = Literal["report", "retry"]
 Role = Literal["generator", "grader", "checker", "judge", "embedding"]
 Origin = Literal["default", "env", "flag", "calibration"]
 
@@ -141,6 +142,8 @@ class Settings(BaseSettings):
     aggregate: Aggregate = "max"
     calibration: Path | None = None
     check: bool | None = None
+    on_ungrounded: OnUngrounded = "report"
+    route: bool = False
 
     # Knowledge base.
     kb: Path = Path(".crag/kb")

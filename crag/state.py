@@ -4,23 +4,17 @@ from operator import add
 from typing import Annotated, TypeAlias
 
 from langchain_core.documents import Document
+from langgraph.channels import EphemeralValue
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
-from crag.interfaces import Grade, Verdict
+from crag.interfaces import Claim, Direct, Grade, Turn, Verdict
 from crag.metering import Spent
 
 
 def merge_grades(old: dict[str, Grade], new: dict[str, Grade]) -> dict[str, Grade]:
     """Grades by document id; documents are graded side by side, each adds its own."""
     return {**old, **new}
-
-
-class Turn(TypedDict):
-    """One question of a thread and what it was answered."""
-
-    question: str
-    answer: str
 
 
 class CRAGInput(TypedDict):
@@ -36,9 +30,16 @@ class CRAGState(TypedDict, total=False):
     is the one that decided the verdict. `final_docs` is the context of the answer: the n-th is cited as [n].
     `web_status` is "ok", "empty", "off" or "unavailable: why". `path` holds one entry a step, such as
     "score(correct, 0.82)".
+
+    `standalone_question` is what is searched for and answered where the question leans on its thread, else
+    None. `direct` says why nothing was retrieved. `claims` are what the last check found in the answer.
+    `routed` tells the step behind the route that this run has been through it; it lives no longer.
     """
 
     question: str
+    standalone_question: str | None
+    direct: Direct | None
+    routed: Annotated[bool, EphemeralValue]
     retrieved_docs: list[Document]
     grades: Annotated[dict[str, Grade], merge_grades]
     doc_scores: list[float | None]
@@ -55,10 +56,16 @@ class CRAGState(TypedDict, total=False):
     answered: bool
     grounded: bool | None
     grounding_reason: str | None
+    claims: list[Claim]
     path: Annotated[list[str], add]
     spent: Annotated[list[Spent], add]
     warnings: Annotated[list[str], add]
     history: Annotated[list[Turn], add]
+
+
+def standalone(state: CRAGState) -> str:
+    """The question as it can be understood by itself: what every step but the first works with."""
+    return state.get("standalone_question") or state["question"]
 
 
 class OneDocument(TypedDict):

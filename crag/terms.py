@@ -48,9 +48,12 @@ def content_terms(text: str) -> list[str]:
 
     Falls back to all terms when nothing else is left.
     """
-    folded = fold(text)
-    kept = [term for term in _terms(_FUNCTION_WORDS.sub(" ", folded)) if term not in _STOP]
-    return kept or _terms(folded)
+    return own_terms(text) or terms(text)
+
+
+def own_terms(text: str) -> list[str]:
+    """The same without the fallback: [] for a question made of function words alone ("Why is that?")."""
+    return [term for term in _terms(_FUNCTION_WORDS.sub(" ", fold(text))) if term not in _STOP]
 
 
 def fold(text: str) -> str:

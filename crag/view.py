@@ -62,6 +62,8 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
         )
     if answer.grounded is not None:
         lines.append("Grounded " + ("yes" if answer.grounded else f"no: {answer.grounding_reason}"))
+    if answer.standalone_question:
+        lines.append(f"Asked    {answer.standalone_question}")
     if answer.search_query:
         lines.append(f"Searched {answer.search_query}")
     lines.append(f"Path     {answer.path_text}")

@@ -8,11 +8,11 @@ reason. One correction at most: the graph has no cycle. The embedded evaluator's
 from dataclasses import replace
 from functools import partial
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
 from crag.grading import Thresholds
-from crag.nodes import add_check, generate, retrieve, score_document, step, web_search
+from crag.nodes import generate, retrieve, score_document, step, web_search
 from crag.nodes_agentic import (
     alternatives,
     corrections,
@@ -23,6 +23,8 @@ from crag.nodes_agentic import (
     to_grade,
     to_regrade,
 )
+from crag.nodes_check import add_check
+from crag.nodes_route import add_route
 from crag.services import EMBEDDED, Services, from_environment
 from crag.settings import Aggregate
 from crag.state import CRAGInput, CRAGState, Graph
@@ -63,7 +65,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_node("filter", step("filter", keep_good, services))
     graph.add_node("generate", step("generate", generate, services))
 
-    graph.add_edge(START, "retrieve")
+    add_route(graph, services)
     graph.add_conditional_edges("retrieve", to_grade, ["grade_document", "grade"])
     graph.add_edge("grade_document", "grade")
     graph.add_conditional_edges(

@@ -6,13 +6,15 @@ calls: 3, 3 and the search, 4 and the search, in at most 3, 4 and 4 rounds; with
 
 from dataclasses import replace
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
 from crag.batching import as_unit
 from crag.grading import Thresholds
-from crag.nodes import add_check, generate, retrieve, step, web_search
+from crag.nodes import generate, retrieve, step, web_search
 from crag.nodes_batched import assemble_corrected, corrections, refine_strips, score_passages
+from crag.nodes_check import add_check
+from crag.nodes_route import add_route
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
@@ -47,7 +49,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_node("assemble", step("assemble", assemble_corrected, services))
     graph.add_node("generate", step("generate", generate, services))
 
-    graph.add_edge(START, "retrieve")
+    add_route(graph, services)
     graph.add_edge("retrieve", "score")
     graph.add_conditional_edges("score", corrections, ["refine_strips", "web_search"])
     graph.add_edge("refine_strips", "assemble")

@@ -7,11 +7,10 @@ web, one more where the question must be rewritten to be searched for.
 
 from dataclasses import replace
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
 from crag.nodes import (
-    add_check,
     assemble,
     each_document,
     generate,
@@ -23,6 +22,8 @@ from crag.nodes import (
     step,
     web_search,
 )
+from crag.nodes_check import add_check
+from crag.nodes_route import add_route
 from crag.queries import SparingRewriter
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
@@ -46,7 +47,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_node("assemble", step("assemble", assemble, services))
     graph.add_node("generate", step("generate", generate, services))
 
-    graph.add_edge(START, "retrieve")
+    add_route(graph, services)
     graph.add_conditional_edges("retrieve", each_document, ["score_document", "score"])
     graph.add_edge("score_document", "score")
     graph.add_conditional_edges("score", needs_web, ["web_search", "assemble"])

@@ -1,9 +1,11 @@
 """The baseline: retrieve and generate, nothing in between, to measure what correction is worth."""
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
-from crag.nodes import add_check, generate, retrieve_context, step
+from crag.nodes import generate, retrieve_context, step
+from crag.nodes_check import add_check
+from crag.nodes_route import add_route
 from crag.services import Services, from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
@@ -14,7 +16,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_node("retrieve", step("retrieve", retrieve_context, services, first=True))
     graph.add_node("generate", step("generate", generate, services))
 
-    graph.add_edge(START, "retrieve")
+    add_route(graph, services)
     graph.add_edge("retrieve", "generate")
     add_check(graph, services)
     return graph.compile(checkpointer=checkpointer, name="fixed")
