@@ -85,6 +85,7 @@ def test_json_holds_every_promised_key(sample_kb: Path) -> None:
         "grounded",
         "grounding_reason",
         "search_query",
+        "standalone_question",
         "path",
         "path_text",
         "usage",
@@ -240,3 +241,47 @@ def test_a_thread_is_kept_across_processes(sample_kb: Path, tmp_path: Path) -> N
         assert len(answer["documents"]) == 4
         assert answer["path"].count("retrieve") == 1
     assert threads.exists()
+
+
+def test_a_conversation_goes_on_in_another_process(sample_kb: Path, tmp_path: Path) -> None:
+    kept = {"CRAG_KB": str(sample_kb), "CRAG_THREADS": str(tmp_path / "threads.sqlite")}
+    first = run("How does HyDE work?", "--thread", "work", "--json", **kept)
+    second = run("What are its drawbacks?", "--thread", "work", "--route", **kept)
+    third = json.loads(run("Thanks!", "--thread", "work", "--route", "--json", **kept).stdout)
+    elsewhere = json.loads(run("What are its drawbacks?", "--thread", "other", "--json", **kept).stdout)
+    assert json.loads(first.stdout)["standalone_question"] is None
+    assert "Asked    What are its drawbacks? (How does HyDE work)" in second.stderr
+    assert "hyde.md" in second.stderr
+    assert third["path_text"] == "route(direct) → generate(direct)"
+    assert third["documents"] == third["sources"] == []
+    assert elsewhere["standalone_question"] is None
+
+
+def test_a_retry_is_asked_for_by_a_flag_and_streams_only_what_was_checked(
+    sample_kb: Path, openai_server: Callable[..., OpenAIServer]
+) -> None:
+    answers = iter(["It is magic [1].", "Reciprocal rank fusion merges lists [1]."])
+    checks = iter(
+        [
+            "RRF merges ranked lists | [1]\nIt is magic | none\nVerdict: not grounded",
+            "Reciprocal rank fusion merges lists | [1]\nVerdict: grounded",
+        ]
+    )
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        system = messages[0]["content"]
+        if "check whether an answer" in system:
+            return next(checks)
+        return "0.9" if "0 to 1" in system else next(answers)
+
+    server = openai_server(reply)
+    options = ("--kb", str(sample_kb), "--stream", "--on-ungrounded", "retry")
+    done = run("What is RRF?", *options, OPENAI_BASE_URL=server.url)
+    assert done.stdout == "Reciprocal rank fusion merges lists [1].\n"
+    assert "generate → check(not grounded) → generate(retry) → check(grounded)" in done.stderr
+
+
+def test_an_unknown_way_with_ungrounded_answers_is_one_line() -> None:
+    done = run("Q", "--on-ungrounded", "retrie")
+    assert done.returncode == 2
+    assert done.stderr == "crag: CRAG_ON_UNGROUNDED: input should be 'report' or 'retry'\n"

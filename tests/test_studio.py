@@ -108,3 +108,19 @@ async def test_two_questions_at_once_do_not_mix(client: LangGraphClient) -> None
     assert [result["question"] for result in results] == list(questions)
     assert "60" in results[0]["answer"]
     assert "答案" in results[1]["answer"]
+
+
+async def test_a_thread_of_the_server_understands_a_follow_up(client: LangGraphClient) -> None:
+    thread = await client.threads.create()
+    first = await client.runs.wait(thread["thread_id"], "crag", input={"question": "How does HyDE work?"})
+    second = await client.runs.wait(
+        thread["thread_id"], "crag", input={"question": "What are its drawbacks?"}
+    )
+    assert first["standalone_question"] is None
+    assert second["question"] == "What are its drawbacks?"
+    assert second["standalone_question"] == "What are its drawbacks? (How does HyDE work)"
+    assert second["path"][0] == "route(follow-up)"
+    assert [turn["question"] for turn in second["history"]] == [
+        "How does HyDE work?",
+        "What are its drawbacks?",
+    ]
