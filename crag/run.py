@@ -133,6 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 view.write_answer(error.answer.model_dump_json(indent=2))
             else:
                 view.explain(error.answer, verbose=True)
+        elif isinstance(error, RunError):
+            for warning in error.answer.warnings:
+                view.note(f"crag: warning: {warning}")
         view.note(f"crag: {error}")
         return 1
     except BrokenPipeError:

@@ -126,6 +126,23 @@ def test_typos_and_unreadable_lines_of_the_settings_file_are_told_once_with_thei
     assert caplog.records == []
 
 
+def test_a_command_that_fails_tells_each_bad_line_once_too(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("CRAG_KAY=3\nbroken line here\n", "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "crag.run", "q", "--kb", "nowhere"],
+        cwd=tmp_path,
+        env=os.environ | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.splitlines() == [
+        "crag: warning: .env, line 1: CRAG_KAY is not a setting; did you mean CRAG_K?",
+        "crag: warning: .env, line 2: this is not NAME=value; it is ignored",
+        f"crag: no knowledge base at {tmp_path}/nowhere; run: python -m crag.ingest PATH --kb nowhere",
+    ]
+    assert done.returncode == 1
+
+
 def test_a_ctrl_c_while_it_is_still_loading_leaves_no_traceback() -> None:
     script = """
         import os, signal, sys

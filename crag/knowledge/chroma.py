@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from crag.complaints import quiet_parser
 from crag.errors import KnowledgeBaseError
 from crag.servers import is_loopback
 from crag.settings import Settings
@@ -64,7 +65,8 @@ class Connection:
 
     def _open(self, *, create: bool) -> None:
         self._discard_copy: Callable[[], object] | None = None
-        self.client, copy = _client(self._settings, create=create)
+        with quiet_parser():
+            self.client, copy = _client(self._settings, create=create)
         if copy:
             self._discard_copy = weakref.finalize(self, shutil.rmtree, copy, ignore_errors=True)
         self._state = _state(self._settings, copied=bool(copy))
@@ -223,7 +225,8 @@ def translated(settings: Settings) -> Iterator[None]:
     import httpx
 
     try:
-        from chromadb.errors import ChromaError
+        with quiet_parser():  # chromadb reads .env for itself, again and again
+            from chromadb.errors import ChromaError
     except RuntimeError as error:
         raise KnowledgeBaseError(
             f"Chroma cannot run here ({_first_line(error)}); use a Python with SQLite 3.35 or newer, "
