@@ -16,6 +16,8 @@ from tests.metrics_rows import answer, refusal, row, sample
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]
+_ALIVE: list[Judge] = []
+"""Judges live as long as their event loop, which closes their connections, as they do in a benchmark."""
 FOUR = ["context_recall", "context_precision", "faithfulness", "answer_relevancy"]
 
 TIDES = sample(
@@ -51,6 +53,7 @@ async def judged(
     **more: Any,
 ) -> dict[str, Score]:
     one = Judge(settings(server, **more), names)
+    _ALIVE.append(one)
     made = made or row(SAID, FOUND)
     return {score.metric: score async for score in one.scores(given, made, one.wanted())}
 
