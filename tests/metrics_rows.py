@@ -21,6 +21,7 @@ def answer(text: str = "At noon.", **more: Any) -> Answer:
         "grounded": None,
         "grounding_reason": None,
         "search_query": None,
+        "standalone_question": None,
         "path": [],
         "path_text": "",
         "usage": Usage(),
