@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from .intervals import FEWEST
 from .records import Difference, Metric, MetricResult, Provenance, Spending
-from .statistics import FEWEST
 
 FEW_ROWS = 30
 NEARLY_ALL = 0.9

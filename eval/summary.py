@@ -11,6 +11,7 @@ from crag.answer import NodeUsage
 from crag.metering import add_known
 
 from .cautions import cautions
+from .intervals import estimate, finding, noise, paired
 from .records import (
     Difference,
     Metric,
@@ -22,7 +23,6 @@ from .records import (
     Score,
     Spending,
 )
-from .statistics import estimate, finding, noise, paired
 
 ALL = "all"
 _EXCERPT = re.compile(r': ".*"$', re.DOTALL)

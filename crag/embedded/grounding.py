@@ -12,6 +12,7 @@ from crag.embedded.evaluator import Line
 from crag.embedded.quoting import quoted_part
 from crag.embedded.support import Context, Strip
 from crag.embedded.vectors import Passage, PassageVectors
+from crag.embedded.whole import forest, whole
 from crag.errors import CragError
 from crag.facts import missing_facts
 from crag.grounding import answer_strips, faults, warn_of_citations, without_citations
@@ -21,7 +22,7 @@ from crag.strips import split_strips
 LEXICAL = "lexical"
 """The coefficients for embeddings that none were fitted for: no vectors are used."""
 
-NEIGHBOURS = 2
+WHOLE_WEIGHT = 2
 HOPELESS = -2.0
 
 Measured = dict[str, list[float]]
@@ -34,8 +35,8 @@ class EmbeddedChecker:
     """An `interfaces.Checker` without a model call; `eval/fit_grounding.py` says how often it is right.
 
     What stands in a document word for word is grounded in it; only a short phrase must besides stand where
-    the question's words stand. Other sentences are judged by two logistic regressions on few features, and
-    by `missing_facts`.
+    the question's words stand. Other sentences are judged by two logistic regressions on few features, by
+    boosted trees on the whole answer, and by `missing_facts`.
     """
 
     def __init__(self, vectors: PassageVectors, *, family: str | None = None) -> None:
@@ -54,7 +55,8 @@ class EmbeddedChecker:
             context = await self.context(question, texts)
         except CragError as error:
             return Check(False, f"unverified: {error}", [])
-        verdicts = supported(measure(sentences, context), lines(self._family))
+        odds = forest().log_odds(whole(sentences, context)) if sentences else 0.0
+        verdicts = supported(measure(sentences, context), lines(self._family), odds)
         claims = [
             Claim(text=sentence, supported_by=_sources(sentence, context) if good else [])
             for sentence, good in zip(sentences, verdicts, strict=True)
@@ -99,20 +101,18 @@ def measure(sentences: Sequence[str], context: Context) -> list[Measured]:
     return measured
 
 
-def supported(measured: Sequence[Measured], lines: Mapping[str, Line]) -> list[bool]:
+def supported(measured: Sequence[Measured], lines: Mapping[str, Line], answer: float) -> list[bool]:
     """Whether each sentence is taken as supported; one with nothing to judge always is.
 
     A paraphrase is recognised better by all of it than by a single sentence, so each sentence is judged by
-    its own log odds and, NEIGHBOURS times as much, by the mean of all that are judged, but by itself alone
-    when these are below HOPELESS.
+    its own log odds and, WHOLE_WEIGHT times as much, by those of the whole `answer`, but by itself alone when
+    its own are below HOPELESS.
     """
     odds = [
         min((_log_odds(lines[kind].probability(line)) for kind, line in values.items()), default=None)
         for values in measured
     ]
-    known = [own for own in odds if own is not None]
-    mean = sum(known) / len(known) if known else 0.0
-    return [own is None or (own >= HOPELESS and own + NEIGHBOURS * mean >= 0) for own in odds]
+    return [own is None or (own >= HOPELESS and own + WHOLE_WEIGHT * answer >= 0) for own in odds]
 
 
 def _log_odds(probability: float) -> float:

@@ -1,8 +1,8 @@
 """How sure a mean or a difference is, against values worked out by hand."""
 
 import pytest
+from crag.eval.intervals import bootstrap, estimate, finding, noise, paired
 from crag.eval.records import Estimate
-from crag.eval.statistics import bootstrap, estimate, finding, noise, paired
 
 
 def test_of_nothing_there_is_no_mean_and_of_one_value_no_interval() -> None:
