@@ -205,7 +205,7 @@ async def run(texts: dict[str, str], embeddings: Embeddings) -> dict[str, object
         files = {name: await read(text, checker) for name, text in texts.items()}
         say(f"\n{family}")
         report(files)
-        models = fit(files.values())
+        models = fit(list(files.values()))
         families[family] = {
             kind: {"weights": [round(w, 3) for w in line.weights], "intercept": round(line.intercept, 3)}
             for kind, line in models.lines.items()
