@@ -16,8 +16,9 @@ from crag.llm_client import Client, close, openai_client
 from crag.llm_errors import host_of, model_error
 from crag.loops import PerLoop
 from crag.metering import meter
+from crag.redaction import remember
 from crag.servers import OPENAI_URL
-from crag.settings import Endpoint, Role, Settings
+from crag.settings import Endpoint, Names, Role, Settings
 from crag.thinking import THINK_TAG, strip_thinking
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need
@@ -57,6 +58,7 @@ def chat_model(endpoint: Endpoint, *, role: Role, settings: Settings, stream: bo
         temperature=settings.temperature,
         secrets=[endpoint.api_key.get_secret_value()] if endpoint.api_key else [],
         compatible=base_url != OPENAI_URL,
+        names=endpoint.names,
     )
 
 
@@ -79,6 +81,7 @@ class ChatModel:
         temperature: float | None = None,
         secrets: Iterable[str] = (),
         compatible: bool = False,
+        names: Names | None = None,
     ) -> None:
         self.name = name
         self._compatible = compatible
@@ -88,7 +91,9 @@ class ChatModel:
         self._settings = settings
         self._stream = stream
         self._temperature = temperature
-        self._secrets = [*secrets, *_secrets(settings)]
+        self._secrets = list(secrets)
+        remember(self._secrets)
+        self._names = names
 
     @classmethod
     def wrap(
@@ -103,6 +108,7 @@ class ChatModel:
             role=role,
             settings=settings,
             stream=stream,
+            names=Names("the model you brought", "its address", "its key"),
         )
 
     async def __call__(self, messages: list[BaseMessage]) -> str:
@@ -200,6 +206,7 @@ class ChatModel:
             host=self._host,
             timeout=self._settings.timeout,
             secrets=self._secrets,
+            names=self._names,
         )
 
 
@@ -218,12 +225,6 @@ def _refused_parameter(error: Exception) -> str | None:
         return None
     text = f"{getattr(error, 'param', '')} {error}"
     return next((name for name in ("temperature", "stream_options") if name in text), None)
-
-
-def _secrets(settings: Settings) -> Iterable[str]:
-    for value in dict(settings).values():
-        if hasattr(value, "get_secret_value"):
-            yield value.get_secret_value()
 
 
 def _tokens(reply: BaseMessage) -> tuple[int | None, int | None]:

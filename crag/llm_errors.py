@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from crag.errors import ContextTooLongError, ModelError
-from crag.settings import Role
+from crag.redaction import masked, redact
+from crag.settings import Names, Role
+
+__all__ = ["host_of", "model_error", "redact"]
 
 _SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 """What the client raises on replies that are not OpenAI-shaped: bad JSON, no choices, an HTML page."""
@@ -17,26 +20,21 @@ def host_of(base_url: str) -> str:
     return parts.netloc.rpartition("@")[2] or base_url
 
 
-def variable(role: Role, what: str) -> str:
-    """The environment variable that sets `what` ("BASE_URL", "API_KEY", "MODEL") for a role."""
-    if role == "generator":
-        return f"CRAG_{what}" if what == "MODEL" else f"OPENAI_{what}"
-    return f"CRAG_{role.upper()}_{what}"
-
-
-def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text on one line without any of the secrets and without bearer tokens."""
-    for secret in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = re.sub(r"(?i)(bearer\s+)[^\s\"',]+", r"\1***", text)
-    return " ".join(text.split())
-
-
 def model_error(
-    error: Exception, *, role: Role, model: str, host: str, timeout: float, secrets: Iterable[str]
+    error: Exception,
+    *,
+    role: Role,
+    model: str,
+    host: str,
+    timeout: float,
+    secrets: Iterable[str],
+    names: Names | None = None,
 ) -> ModelError:
-    """The ModelError that says in one line why a call failed and how to mend it."""
-    reason = _reason(error, role=role, model=model, timeout=timeout)
+    """The ModelError that says in one line why a call failed and how to mend it.
+
+    `names` are the settings to mend, by default those of the role.
+    """
+    reason = _reason(error, names=names or Names.of(role), timeout=timeout)
     kind = ContextTooLongError if _too_long(error) else ModelError
     failure = kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
     status = getattr(error, "status_code", None)
@@ -55,23 +53,23 @@ def _retry_after(error: Exception) -> float | None:
     return float(said) if re.fullmatch(r"\d{1,6}(\.\d+)?", said) else None
 
 
-def _reason(error: Exception, *, role: Role, model: str, timeout: float) -> str:
+def _reason(error: Exception, *, names: Names, timeout: float) -> str:
     import openai
 
     if isinstance(error, ModelError):
         return str(error)
-    url, key = variable(role, "BASE_URL"), variable(role, "API_KEY")
+    url, key = names.base_url, names.api_key
     status = error.status_code if isinstance(error, openai.APIStatusError) else None
     said = _said(error)
     match status:
         case 401:
             return f"the server refused the key (401); check {key}"
         case 403:
-            return f"the key may not use this model (403{said}); check {key} and {variable(role, 'MODEL')}"
+            return f"the key may not use this model (403{said}); check {key} and {names.model}"
         case 404:
             return (
                 f"not found (404{said}); check {url} (most servers want it to end in /v1) "
-                f"and the name in {variable(role, 'MODEL')}"
+                f"and the name in {names.model}"
             )
         case 402 | 429:
             return (
@@ -87,7 +85,7 @@ def _reason(error: Exception, *, role: Role, model: str, timeout: float) -> str:
                 f"the server failed ({status}{said}); try again, or look at the server and any proxy between"
             )
         case int():
-            return f"the server refused the request ({status}{said}); check {variable(role, 'MODEL')}"
+            return f"the server refused the request ({status}{said}); check {names.model}"
     if _is_named(error, "Timeout"):
         return f"no reply within {timeout:g} s; raise CRAG_TIMEOUT or use a faster model"
     if _is_named(error, "APIConnectionError", "ConnectError", "TransportError", "ConnectionError"):
@@ -129,5 +127,6 @@ def _cause(error: BaseException) -> str:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split())
+    # Masked before it is cut, lest half a key be left.
+    text = " ".join(masked(text).split())
     return text if len(text) <= 160 else text[:157] + "…"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from crag.llm_errors import host_of, redact, variable
+from crag.llm_errors import host_of, redact
 from crag.servers import NO_KEY, OPENAI_URL, is_loopback
-from crag.settings import Endpoint, Role
+from crag.settings import Endpoint, Names, Role
 
 Wrong = Literal["url", "model", "key", "proxy", "certificate", "quota", "server"]
 
@@ -76,8 +76,13 @@ class Probe:
         proxy = proxy_of(self.base_url)
         if proxy:
             return Finding(f"cannot connect through the proxy {proxy} ({text})", "proxy", self._no_proxy())
-        name = variable(self.role, "BASE_URL")
+        name = self._names.base_url
         return Finding(f"cannot connect ({text})", "url", f"check {name} and that the server runs")
+
+    @property
+    def _names(self) -> Names:
+        """The variables to mend: those that the values came from."""
+        return self.endpoint.names or Names.of(self.role)
 
     def _no_proxy(self) -> str:
         return f"mend HTTPS_PROXY or HTTP_PROXY, or add {urlsplit(self.base_url).hostname} to NO_PROXY"
@@ -89,11 +94,11 @@ class Probe:
         if status in {407, 502, 503, 504} and proxy:
             return Finding(f"the proxy {proxy} stands between ({detail})", "proxy", self._no_proxy())
         if status in {401, 403}:
-            return Finding(detail, "key", f"check {variable(self.role, 'API_KEY')}")
+            return Finding(detail, "key", f"check {self._names.api_key}")
         if status == 400 and "max_" in said:
             return Finding("answers")  # it wants another name for the limit, which real calls do not send
         if status in {400, 404, 422} and _about_model(said):
-            return Finding(detail, "model", f"check {variable(self.role, 'MODEL')}: {self.endpoint.model}")
+            return Finding(detail, "model", f"check {self._names.model}: {self.endpoint.model}")
         if status in {301, 302, 307, 308, 404, 405}:
             return Finding(detail, "url", self._look_at_url())
         if status in {402, 429}:
@@ -103,7 +108,7 @@ class Probe:
         return self._shape(reply)
 
     def _look_at_url(self) -> str:
-        remedy = f"check {variable(self.role, 'BASE_URL')}"
+        remedy = f"check {self._names.base_url}"
         ends = self.base_url.endswith("/v1")
         return (
             remedy
@@ -121,7 +126,7 @@ class Probe:
         except (ValueError, KeyError, IndexError, TypeError):
             return Finding("the reply is not OpenAI-compatible", "url", self._look_at_url())
         if not dimension:
-            return Finding("it gave an empty vector", "model", f"check {variable(self.role, 'MODEL')}")
+            return Finding("it gave an empty vector", "model", f"check {self._names.model}")
         return Finding(f"answers, {dimension} dimensions")
 
 

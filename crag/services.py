@@ -224,8 +224,13 @@ def _checker(settings: Settings, own: Own, embedded: "_Embedded") -> Checker:
     chat = _chat(settings, own, "checker")
     if chat is None:
         return Later(embedded.checker)
-    same = own.model is not None or settings.endpoint("checker") == settings.endpoint("generator")
+    same = own.model is not None or _same_model(settings)
     return Later(lambda: ModelChecker(chat, settings.context_tokens, same_model=same))
+
+
+def _same_model(settings: Settings) -> bool:
+    one, other = settings.endpoint("checker"), settings.endpoint("generator")
+    return one is not None and other is not None and one[:3] == other[:3]
 
 
 def _web(settings: Settings, own: Own) -> WebSearch | None:

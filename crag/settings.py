@@ -1,5 +1,7 @@
 """Everything that can be set, from flags, the environment and `.env`, checked before anything runs."""
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from crag.calibration import Calibration, load_calibration
 from crag.complaints import in_words, quiet_parser, unread
 from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
+from crag.redaction import masked, remember, secrets_of
 
 Aggregate = Literal["max", "mean"]
 Evaluator = Literal["auto", "llm", "embedded"]
@@ -39,6 +42,8 @@ def _clean_key(key: SecretStr) -> SecretStr | None:
     text = key.get_secret_value().strip().strip("'\"").strip()
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise ValueError("the key contains a control character; copy it again")
+    if not text.isascii():
+        raise ValueError("the key contains characters that no key has, such as Chinese ones; copy it again")
     return SecretStr(text) if text else None
 
 
@@ -65,12 +70,31 @@ Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+class Names(NamedTuple):
+    """The environment variables that a model, its server and its key came from, or would come from."""
+
+    model: str
+    base_url: str
+    api_key: str
+
+    @classmethod
+    def of(cls, role: Role) -> "Names":
+        """Those that a role alone reads."""
+        if role == "generator":
+            return cls("CRAG_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY")
+        return cls(*(f"CRAG_{role.upper()}_{what}" for what in ("MODEL", "BASE_URL", "API_KEY")))
+
+
 class Endpoint(NamedTuple):
     """One model behind one OpenAI-compatible server; `base_url` None is OpenAI's own."""
 
     model: str
     base_url: str | None
     api_key: SecretStr | None
+    names: Names | None = None
+
+    def __repr__(self) -> str:
+        return masked(f"Endpoint({self.model!r}, {self.base_url!r}, {self.api_key!r})")
 
 
 def _names(*names: str) -> AliasChoices:
@@ -177,6 +201,7 @@ class Settings(BaseSettings):
         except UnicodeDecodeError:
             raise SettingsError(f"{ENV_FILE} is not UTF-8 text; save it as UTF-8") from None
         self._origins = set(values)
+        remember(secrets_of(dict(self)))
         file = values.get("_env_file", ENV_FILE)
         self._unread = unread(_known_names(), Path(file) if isinstance(file, (str, Path)) else None)
         if self.calibration is not None and str(self.calibration) != OFF:
@@ -206,25 +231,28 @@ class Settings(BaseSettings):
         CRAG_EMBEDDING_MODEL names a model, so that a key that appears later does not outdate the
         knowledge base.
         """
-        if role == "embedding":
-            if self.embedding_model is None:
-                return None
-            return Endpoint(
-                self.embedding_model,
-                self.embedding_base_url or self.openai_base_url,
-                self.embedding_api_key or self.openai_api_key,
-            )
-        base_url = self.base_url or self.openai_base_url
-        api_key = self.api_key or self.openai_api_key
-        model = self.model
-        if role != "generator":
-            own_url: str | None = getattr(self, f"{role}_base_url")
-            base_url = own_url or base_url
-            api_key = getattr(self, f"{role}_api_key") or api_key
-            model = getattr(self, f"{role}_model") or model
-        if base_url is None and api_key is None:
+        if role == "embedding" and self.embedding_model is None:
             return None
-        return Endpoint(model or DEFAULT_MODEL, base_url, api_key)
+        model, model_name = self._first(role, "model")
+        base_url, url_name = self._first(role, "base_url")
+        api_key, key_name = self._first(role, "api_key")
+        if base_url is None and api_key is None and role != "embedding":
+            return None
+        return Endpoint(model or DEFAULT_MODEL, base_url, api_key, Names(model_name, url_name, key_name))
+
+    def _first(self, role: Role, what: str) -> tuple[Any, str]:
+        """The value that a role uses and the variable it came from, or None and the one to set."""
+        shared = [] if role == "embedding" else [what]
+        common = [] if what == "model" else [f"openai_{what}"]
+        fields = [*([] if role == "generator" else [f"{role}_{what}"]), *shared, *common]
+        for field in fields:
+            if (value := getattr(self, field)) is not None:
+                return value, _variable(field)
+        return None, _variable(fields[-1])
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, masked(value) if isinstance(value, str) else value
 
     @property
     def unread(self) -> list[str]:
@@ -243,6 +271,15 @@ class Settings(BaseSettings):
         if names & self._origins:
             return "flag"
         return "env" if names & self.model_fields_set else "default"
+
+
+def _variable(field: str) -> str:
+    """The environment variable of a field: of several the one that is set, else the first."""
+    alias = Settings.model_fields[field].validation_alias
+    if not isinstance(alias, AliasChoices):
+        return f"CRAG_{field.upper()}"
+    choices = [str(choice) for choice in alias.choices]
+    return next((name for name in choices if name in os.environ), choices[0])
 
 
 def _one_line(error: ValidationError) -> str:

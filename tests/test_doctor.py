@@ -91,12 +91,12 @@ def test_an_address_without_v1_is_blamed_on_the_url() -> None:
     with serving(Server()) as server:
         wrong, detail, remedy = blamed(server.url)
         assert (wrong, detail.endswith("HTTP 404")) == ("url", True)
-        assert remedy == f"check OPENAI_BASE_URL: most servers want it to end in /v1, this is {server.url}"
+        assert remedy == f"check CRAG_BASE_URL: most servers want it to end in /v1, this is {server.url}"
         assert blamed(server.url + "/v1")[0] is None
     wrong, detail, remedy = blamed(server.url + "/v1")
     assert wrong == "url"
     assert "cannot connect" in detail
-    assert remedy == "check OPENAI_BASE_URL and that the server runs"
+    assert remedy == "check CRAG_BASE_URL and that the server runs"
 
 
 def test_a_misspelt_model_is_blamed_on_the_model() -> None:

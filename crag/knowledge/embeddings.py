@@ -179,6 +179,7 @@ class ApiEmbeddings(Embeddings):
             host=host_of(self._url),
             timeout=self._timeout,
             secrets=[key.get_secret_value()] if key else [],
+            names=self._endpoint.names,
         )
 
 

@@ -37,7 +37,7 @@ class Service:
     """
 
     name: str
-    url: str
+    url: str = field(repr=False)
     setting: str
     seconds: float
     remedies: Mapping[int, str] = field(default_factory=dict)

@@ -1,0 +1,203 @@
+"""No key, password or token reaches anything that a run prints, logs or writes. F85."""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from traceback import format_exception
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import SecretStr
+
+from crag import Settings, aask
+from crag.errors import CragError, SettingsError
+from crag.pipeline import RunError
+from crag.redaction import masked
+from crag.services import Own, build_services
+from tests.test_routes import retrieve
+from tests.test_run_cli import run
+
+PLANTED = {
+    "OPENAI_API_KEY": "sk-PLANTED-openai-1",
+    "CRAG_API_KEY": "sk-PLANTED-crag-2",
+    "CRAG_GRADER_API_KEY": "sk-PLANTED/grader+3",
+    "CRAG_CHECKER_API_KEY": "sk-PLANTED-checker-4",
+    "CRAG_EMBEDDING_API_KEY": "sk-PLANTED-embedding-5",
+    "TAVILY_API_KEY": "tvly-PLANTED-6",
+}
+URL_SECRETS = ("PLANTED-pass-7", "PLANTED-token-8")
+EVERY = (*PLANTED.values(), *URL_SECRETS, "dXNlcjpQTEFOVEVELXBhc3MtN", "PLANTED")
+
+
+class Echo(ThreadingHTTPServer):
+    """Answers everything with an error page that shows the request, headers and body included."""
+
+    daemon_threads = True
+    block_on_close = False
+    pages: ClassVar = {
+        401: '{{"error": {{"message": {0}, "code": null}}, "detail": {{"error": {0}}}}}',
+        500: "<html><body><h1>Internal error</h1><pre>{0}</pre></body></html>",
+        200: "<html>Welcome! {0}</html>",
+        400: '{{"error": {0}, "message": {0}}}',
+    }
+
+    def __init__(self, status: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Echoing)
+        self.status, self.seen = status, ""
+
+    @property
+    def plain(self) -> str:
+        """Without the login, which clients send in place of a key."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @property
+    def url(self) -> str:
+        return f"http://user:PLANTED-pass-7@127.0.0.1:{self.server_address[1]}"
+
+
+class _Echoing(BaseHTTPRequestHandler):
+    server: Echo
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        shown = f"{self.command} {self.path}\n{self.headers}\n{body}"
+        self.server.seen += shown
+        page = Echo.pages[self.server.status].format(json.dumps(shown)).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Type", "text/html" if page.startswith(b"<") else "application/json")
+        self.send_header("Content-Length", str(len(page)))
+        self.send_header("X-Seen", self.headers.get("Authorization", ""))
+        self.end_headers()
+        self.wfile.write(page)
+
+    do_GET = do_POST  # noqa: N815 - the name that http.server asks for
+
+
+@pytest.fixture(params=[401, 500, 200, 400])
+def echo(request: pytest.FixtureRequest) -> Iterator[Echo]:
+    server = Echo(request.param)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def nothing_of_them(text: str) -> None:
+    for secret in EVERY:
+        assert secret not in text, text[max(0, text.index(secret) - 200) : text.index(secret) + 100]
+
+
+def written(folder: Path) -> str:
+    """All that stands in the files of a folder."""
+    return "".join(path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file())
+
+
+def planted(echo: Echo, **values: Any) -> dict[str, Any]:
+    keys = {name.lower().removeprefix("crag_"): SecretStr(key) for name, key in PLANTED.items()}
+    return keys | {"base_url": f"{echo.url}/v1", "retries": 0, "_env_file": None} | values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"base_url": None},
+        {"evaluator": "embedded", "web": "searxng"},
+        {"grader_model": "g", "web": "tavily"},
+        {"embedding_model": "e"},
+    ],
+    ids=["model", "model by key", "searxng", "tavily", "embedding"],
+)
+async def test_errors_logs_and_representations_hold_no_secret(
+    echo: Echo, values: dict[str, Any], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """F85"""
+    caplog.set_level(logging.DEBUG)
+    if "base_url" in values:
+        values = {"base_url": f"{echo.plain}/v1"}
+    settings = Settings(
+        **planted(
+            echo, kb=tmp_path / "kb", threads=tmp_path / "threads.sqlite", tavily_url=echo.url,
+            searxng_url=f"{echo.url}/?token=PLANTED-token-8", embedding_base_url=f"{echo.url}/v1", **values,
+        )
+    )  # fmt: skip
+    own: dict[str, Any] = {} if "embedding_model" in values else {"retriever": retrieve}
+    if values.get("web"):
+        own["grader"] = lambda question, document: 0.0
+    told = ""
+    try:
+        answer = await aask("When do spring tides come?", settings=settings, thread="t", **own)
+        told = answer.model_dump_json()
+    except CragError as error:
+        told = repr(error) + "".join(format_exception(error))
+        if isinstance(error, RunError):
+            told += error.answer.model_dump_json()
+    assert told
+    nothing_of_them(told)
+    nothing_of_them(repr(settings) + str(settings) + repr(settings.endpoint("grader")))
+    nothing_of_them(repr(build_services(settings, Own())))
+    nothing_of_them(caplog.text + "".join(str(record.__dict__) for record in caplog.records))
+    nothing_of_them(written(tmp_path))
+
+
+def test_the_command_prints_no_secret_whatever_the_servers_send_back(sample_kb: Path) -> None:
+    """F85"""
+    with Echo(401) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        done = run(
+            "What is RRF?", "--json", "--verbose", "--kb", str(sample_kb), "--evaluator", "embedded",
+            **PLANTED, OPENAI_BASE_URL=f"{server.plain}/v1",
+        )  # fmt: skip
+        server.shutdown()
+    assert done.returncode == 1
+    assert "sk-PLANTED-crag-2" in server.seen
+    assert "CRAG_API_KEY" in done.stderr
+    nothing_of_them(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"openai_api_key": "sk-a"}, "OPENAI_API_KEY"),
+        ({"openai_api_key": "sk-a", "api_key": "sk-b"}, "CRAG_API_KEY"),
+        ({"openai_api_key": "sk-a", "api_key": "sk-b", "grader_api_key": "sk-c"}, "CRAG_GRADER_API_KEY"),
+        ({}, "OPENAI_API_KEY"),
+    ],
+)
+def test_the_variable_that_a_key_came_from_is_named(values: dict[str, Any], named: str) -> None:
+    """F85"""
+    endpoint = Settings(_env_file=None, base_url="http://127.0.0.1:9/v1", **values).endpoint("grader")
+    assert endpoint is not None
+    assert endpoint.names is not None
+    assert endpoint.names.api_key == named
+    assert endpoint.names.base_url == "CRAG_BASE_URL"
+    assert endpoint.names.model == "CRAG_MODEL"
+
+
+@pytest.mark.parametrize("key", ["sk-ключ", "sk-密钥", "“sk-abc”"])
+def test_a_key_with_letters_that_no_key_has_is_one_clear_line(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F85"""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(SettingsError) as refused:
+        Settings(_env_file=None)
+    assert str(refused.value).startswith("OPENAI_API_KEY: the key contains characters that no key has")
+    assert key not in str(refused.value)
+
+
+def test_a_key_is_masked_before_a_message_is_cut() -> None:
+    """F85"""
+    Settings(_env_file=None, openai_api_key="sk-PLANTED-" + "x" * 40)
+    assert masked("a sk-PLANTED-" + "x" * 40 + " b") == "a *** b"
+
+
+def test_a_placeholder_for_a_key_is_no_secret() -> None:
+    Settings(_env_file=None, openai_api_key="ollama")
+    assert masked("cannot connect to ollama") == "cannot connect to ollama"
