@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
 
+from crag.budget import count_tokens
 from crag.errors import ModelError
 from crag.language import readable
 from crag.llm_client import Client, close, openai_client
@@ -37,6 +38,9 @@ THOUGHTS = "crag_thoughts"
 Thoughts = Literal["apart", "mixed", "unknown"]
 """Whether a model's thoughts come with tags or not at all, or are known to come without an opening tag."""
 _thoughts: dict[tuple[str, str], Thoughts] = {}
+
+LEAST_WINDOW = 512
+"""Tokens read below which a count is no window: servers that count nothing say 0 or 1."""
 
 LEAST_CAP, TIMES = 4096, 4
 """Tokens of the second try where thinking used a reply up: so many, or so many times what was used."""
@@ -132,7 +136,21 @@ class ChatModel:
             # A vendor's traceback may echo the request with its key.
             raise self._error(_used_up() if more else error) from None
         self._count(reply)
+        self._warn_of_window(messages, reply)
         return reply
+
+    def _warn_of_window(self, messages: list[BaseMessage], reply: BaseMessage) -> None:
+        """Ollama cuts long prompts without a word; only the count of what it read tells."""
+        read = _tokens(reply)[0]
+        if read is None or read < LEAST_WINDOW:
+            return
+        sent = sum(count_tokens(str(message.text)) for message in messages)
+        # The estimate is up to a third too high; a count that is a window's very size leaves less doubt.
+        if sent > read * (1.1 if read % 1024 == 0 else 1.5):
+            meter().warn(
+                f"{self.name} read {read} of about {sent} prompt tokens: raise its window, num_ctx "
+                "(Ollama: OLLAMA_CONTEXT_LENGTH) or lower CRAG_CONTEXT_TOKENS"
+            )
 
     async def _invoke(self, messages: list[BaseMessage], more: dict[str, Any]) -> BaseMessage:
         model = (await self._clients.get()).model

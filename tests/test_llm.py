@@ -301,3 +301,15 @@ async def test_a_server_that_refuses_the_larger_cap_does_not_hide_the_cause(open
         else Reply("max_tokens is too large", status=400)
     )
     assert "raise the token limit or turn thinking off" in await failure(model(server.url))
+
+
+@pytest.mark.parametrize(("read", "warned"), [(2048, True), (4096, True), (4800, False), (10, False)])
+async def test_a_prompt_that_the_server_cut_is_warned_about(
+    openai_server: Serve, read: int, warned: bool
+) -> None:
+    """F28"""
+    usage = {"prompt_tokens": read, "completion_tokens": 2, "total_tokens": read + 2}
+    server = openai_server(Reply("ok", usage=usage))
+    with metered() as spent:
+        await model(server.url)([HumanMessage("word " * 4000)])
+    assert [("num_ctx" in w and "OLLAMA_CONTEXT_LENGTH" in w) for w in spent.warnings] == [True] * warned
