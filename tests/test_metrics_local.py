@@ -80,21 +80,19 @@ async def test_a_refusal_that_repeats_the_answer_is_still_no_answer() -> None:
 @pytest.mark.parametrize(
     ("in_kb", "answerable", "made", "right"),
     [
-        (True, True, answer(verdict="correct"), 1),
-        (True, True, answer(verdict="ambiguous"), 0),
-        (True, True, refusal(verdict="incorrect"), 0),
-        (False, True, answer(verdict="correct"), 0),
-        (False, True, answer(verdict="incorrect"), 1),
-        (False, None, refusal(verdict="correct"), 1),
-        (False, False, answer(verdict="incorrect"), 0),
-        (False, False, refusal(verdict="incorrect"), 1),
-        # Without verdicts: by the web.
         (True, True, answer(documents=[document("a")]), 1),
+        (True, True, answer(documents=[document("a")], path=["retrieve", "web_search"]), 0),
+        (True, True, refusal(documents=[document("a", kept=False)]), 0),
         (False, True, answer(documents=[document("a")]), 0),
         (False, True, answer(documents=[document("a"), document("w", origin="web")]), 1),
+        (False, True, refusal(documents=[document("a")]), 0),
+        (False, True, refusal(path=["retrieve", "web_search"]), 1),
+        (False, None, refusal(documents=[document("a")]), 1),
+        (False, False, answer(path=["retrieve", "web_search"]), 0),
+        (False, False, refusal(path=["retrieve", "web_search"]), 1),
     ],
 )
-async def test_the_route_is_right_when_the_knowledge_base_is_used_alone_where_it_knows(
+async def test_the_route_is_right_when_only_what_knows_is_used(
     in_kb: bool, answerable: bool | None, made: Answer, right: float
 ) -> None:
     assert await value("route_accuracy", sample(in_kb=in_kb, answerable=answerable), made) == right

@@ -117,16 +117,16 @@ async def _groundedness(sample: Sample, row: Row, answer: Answer) -> Outcome:
 
 
 async def _route(sample: Sample, row: Row, answer: Answer) -> Outcome:
-    """As `eval/routes.py` has it; a graph without verdicts is judged by whether it used the web."""
+    """As `eval/routes.py` has it: what was used, or that nothing was."""
     if sample.in_kb is None:
         return _not("not known whether the knowledge base holds the answer")
-    web = any(document.origin == "web" for document in answer.documents) or answer.usage.web_calls > 0
-    alone = answer.verdict == "correct" if answer.verdict else not web
+    searched = "web_search" in answer.path or any(d.origin == "web" for d in answer.documents)
     if sample.in_kb:
-        return Outcome(float(alone))
+        return Outcome(float(not searched and any(d.kept for d in answer.documents)))
     if sample.answerable is False:
         return Outcome(float(not answer.answered))
-    return Outcome(float(not alone or not answer.answered))
+    # Whether the web knows is not always known; then a refusal may be right as well.
+    return Outcome(float(searched or (sample.answerable is None and not answer.answered)))
 
 
 async def _gold_retrieved(sample: Sample, row: Row, answer: Answer) -> Outcome:
