@@ -25,7 +25,7 @@ _LOCAL = {
     "refusal_accuracy": "refused where no answer exists, answered where one does",
     "refusal_rate": "share of questions that were refused",
     "groundedness": "share of checked answers whose every statement a source supports",
-    "route_accuracy": "only the knowledge base used where it knows, the web where it does not, none if none does",
+    "route_accuracy": "only the knowledge base used where it knows, the web where that knows, else none",
     "gold_retrieved": "a document that holds the answer was retrieved",
     "gold_kept": "a document that holds the answer and was retrieved reached the answer",
     "id_based_context_precision": "share of the context's documents that hold the answer, by id (ragas)",
