@@ -49,7 +49,10 @@ class Source(BaseModel):
 
 
 class NodeUsage(BaseModel):
-    """Calls and tokens; a token count is None when a server did not report it."""
+    """Calls and tokens; a token count is None when a server did not report it.
+
+    `retries` are requests beyond one for each model call, `cached_calls` calls that the cache answered.
+    """
 
     llm_calls: int = 0
     input_tokens: int | None = 0
@@ -57,6 +60,8 @@ class NodeUsage(BaseModel):
     embedding_calls: int = 0
     web_calls: int = 0
     cost_usd: float | None = None
+    retries: int = 0
+    cached_calls: int = 0
 
     def add(self, spent: Spent) -> None:
         """Add one node run."""
@@ -65,6 +70,8 @@ class NodeUsage(BaseModel):
         self.output_tokens = add_known(self.output_tokens, spent["output_tokens"])
         self.embedding_calls += spent["embedding_calls"]
         self.web_calls += spent["web_calls"]
+        self.retries += spent.get("retries", 0)
+        self.cached_calls += spent.get("cached_calls", 0)
         if spent["cost_usd"] is not None:
             self.cost_usd = (self.cost_usd or 0.0) + spent["cost_usd"]
 

@@ -33,5 +33,9 @@ class ContextTooLongError(ModelError):
     """The prompt did not fit into the model's window; a shorter one may."""
 
 
+class CeilingError(ModelError):
+    """A call that was not made, because the question had spent what it may."""
+
+
 class WebSearchError(CragError):
     """A web search failed; the run goes on without it."""

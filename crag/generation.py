@@ -25,12 +25,14 @@ _REFUSALS: dict[Language, dict[str, str]] = {
         "web": "The answer was not found in your documents or on the web.",
         "off": "The answer was not found in your documents; web search is off.",
         "unavailable": "The answer was not found in your documents, and the web could not be searched.",
+        "ceiling": "No answer was written: the ceiling for a question was reached.",
     },
     "zh": {
         "kb": "在您的文档中没有找到答案。",
         "web": "在您的文档和网络上都没有找到答案。",
         "off": "在您的文档中没有找到答案；网络搜索未开启。",
         "unavailable": "在您的文档中没有找到答案，网络搜索也无法使用。",
+        "ceiling": "未能作答：已达到单个问题的上限。",
     },
 }
 
@@ -39,6 +41,7 @@ def refusal(language: Language, web_status: str | None = None) -> str:
     """The sentence of a run that found no answer; it says what was tried.
 
     `web_status` as in the state: "ok" and "empty" mean searched, "off", "unavailable: why", None not tried.
+    "ceiling" says that the question had spent what it may before anything was written.
     """
     status = (web_status or "").partition(":")[0]
     kind = {"": "kb", "ok": "web", "empty": "web"}.get(status, status)

@@ -1,49 +1,70 @@
-"""The client of an OpenAI-compatible server, built for one event loop."""
+"""Clients of OpenAI-compatible servers. All of an event loop share the connections of one HTTP client."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from crag.loops import PerLoop
 from crag.servers import NO_KEY, is_loopback
 from crag.settings import Endpoint, Settings
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need
     from langchain_core.language_models.chat_models import BaseChatModel
 
-
-class Client(NamedTuple):
-    """A chat model and what closes its connections."""
-
-    model: "BaseChatModel"
-    close: Callable[[], Awaitable[None]] | None = None
+CONNECT = 10.0
+"""Seconds in which a server must take a connection, whatever time it may take for its reply."""
 
 
-async def close(client: Client) -> None:
-    """Close the connections of a client that has any of its own."""
-    if client.close:
-        await client.close()
-
-
-def openai_client(endpoint: Endpoint, base_url: str, settings: Settings, *, stream: bool) -> Client:
-    """A client without a network call; imports and certificates take a second, so build it in a thread."""
+def _http(*, environment: bool) -> Any:
     import openai
-    from langchain_openai import ChatOpenAI
-    from pydantic import SecretStr
 
-    # A system proxy cannot reach this machine's own servers.
-    environment = not is_loopback(base_url)
-    # Own clients: the library shares its own among all loops of a process, where they fail on the second.
-    http = openai.DefaultAsyncHttpxClient(trust_env=environment, timeout=settings.timeout)
-    model = ChatOpenAI(
-        model=endpoint.model,
-        base_url=base_url,
-        api_key=endpoint.api_key or SecretStr(NO_KEY),
-        timeout=settings.timeout,
-        max_retries=settings.retries,
-        stream_usage=True,
-        disable_streaming=not stream,
-        use_responses_api=False,
-        openai_proxy="",
-        http_async_client=http,
-        http_client=openai.DefaultHttpxClient(trust_env=environment, timeout=settings.timeout),
-    )
-    return Client(model, http.aclose)
+    return openai.DefaultAsyncHttpxClient(trust_env=environment)
+
+
+async def _close(http: Any) -> None:
+    await http.aclose()
+
+
+# The library shares its own among all loops of a process, where they fail on the second.
+_REMOTE: PerLoop[Any] = PerLoop(lambda: _http(environment=True), _close)
+_LOOPBACK: PerLoop[Any] = PerLoop(lambda: _http(environment=False), _close)
+
+
+class OpenAIClient:
+    """The LangChain model of an endpoint, one for each event loop, made at its first call there."""
+
+    def __init__(self, endpoint: Endpoint, base_url: str, settings: Settings, *, stream: bool) -> None:
+        self._endpoint = endpoint
+        self._base_url = base_url
+        self._settings = settings
+        self._stream = stream
+        # A system proxy cannot reach this machine's own servers.
+        self._http = _LOOPBACK if is_loopback(base_url) else _REMOTE
+        self._models: PerLoop[BaseChatModel] = PerLoop(self._build)
+
+    async def __call__(self) -> "BaseChatModel":
+        """The model of the running loop; imports and certificates take a second, so a thread makes it."""
+        return await self._models.get(await self._http.get())
+
+    def _build(self, http: Any) -> "BaseChatModel":
+        import openai
+        from langchain_openai import ChatOpenAI
+
+        timeout = self._settings.timeout
+        key = self._endpoint.api_key.get_secret_value() if self._endpoint.api_key else NO_KEY
+
+        async def api_key() -> str:
+            return key
+
+        return ChatOpenAI(
+            model=self._endpoint.model,
+            base_url=self._base_url,
+            api_key=api_key,  # an async one keeps the library from making a client for sync calls too
+            timeout=openai.Timeout(timeout, connect=min(timeout, CONNECT)),
+            # A little later than the connection's own limit, which logs nothing.
+            stream_chunk_timeout=1.1 * timeout + 0.1,
+            max_retries=0,  # `llm_retry` counts them
+            stream_usage=True,
+            disable_streaming=not self._stream,
+            use_responses_api=False,
+            openai_proxy="",
+            http_async_client=http,
+        )

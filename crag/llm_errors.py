@@ -1,7 +1,9 @@
 """Model vendors' failures, turned into one line each: what happened, what to do, which model and server."""
 
 import re
+import time
 from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from crag.errors import ContextTooLongError, ModelError
@@ -47,10 +49,44 @@ def model_error(
     return failure
 
 
+_REFUSED = {
+    "max_tokens": re.compile(r"\bmax_completion_tokens\b"),
+    "temperature": re.compile("temperature"),
+    "stream_options": re.compile("stream_options"),
+    "stream": re.compile(r"\bstream(?:ing)?\b(?! ?_?options)", re.IGNORECASE),
+}
+"""What a refusal says of the parameters that a request can do without, or under another name."""
+
+
+def refused_parameter(error: Exception) -> str | None:
+    """The optional parameter that a server says it does not take: a key of _REFUSED."""
+    if getattr(error, "status_code", None) not in {400, 422}:
+        return None
+    param = getattr(error, "param", None)
+    if param in _REFUSED:
+        return str(param)
+    return next((name for name, said in _REFUSED.items() if said.search(str(error))), None)
+
+
 def _retry_after(error: Exception) -> float | None:
+    """Seconds that the server asks to wait, given as milliseconds, seconds or a date."""
     response = getattr(error, "response", None)
-    said = str(response.headers.get("retry-after", "")) if response is not None else ""
-    return float(said) if re.fullmatch(r"\d{1,6}(\.\d+)?", said) else None
+    headers = getattr(response, "headers", {})
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        said = str(headers.get(name, "")).strip()
+        if re.fullmatch(r"\d{1,9}(\.\d+)?", said):
+            return float(said) / unit
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def is_lost_connection(error: Exception) -> bool:
+    """Whether a call found no server, or lost it before the reply began; not one that took too long."""
+    import openai
+
+    return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
 
 
 def _reason(error: Exception, *, names: Names, timeout: float) -> str:
@@ -72,8 +108,10 @@ def _reason(error: Exception, *, names: Names, timeout: float) -> str:
                 f"and the name in {names.model}"
             )
         case 402 | 429:
+            wait = _retry_after(error)
+            asked = f"; it asks to wait {wait:.3g} s" if wait else ""
             return (
-                f"the quota or rate limit is used up ({status}{said}); wait, lower CRAG_CONCURRENCY "
+                f"the quota or rate limit is used up ({status}{said}{asked}); wait, lower CRAG_CONCURRENCY "
                 "or check the plan"
             )
         case 400 | 413 | 422 if _too_long(error):
@@ -88,6 +126,8 @@ def _reason(error: Exception, *, names: Names, timeout: float) -> str:
             return f"the server refused the request ({status}{said}); check {names.model}"
     if _is_named(error, "Timeout"):
         return f"no reply within {timeout:g} s; raise CRAG_TIMEOUT or use a faster model"
+    if _is_cut_off(error):
+        return "the server broke the reply off; try again, or look at the server and any proxy between"
     if _is_named(error, "APIConnectionError", "ConnectError", "TransportError", "ConnectionError"):
         return f"cannot connect{_cause(error)}; check {url} and that the server runs"
     if isinstance(error, openai.APIError):
@@ -103,6 +143,15 @@ def _reason(error: Exception, *, names: Names, timeout: float) -> str:
 def _is_named(error: Exception, *names: str) -> bool:
     """Whether a class of the error is called so, whichever HTTP library of the client raised it."""
     return any(name in kind.__name__ for kind in type(error).__mro__ for name in names)
+
+
+def _is_cut_off(error: BaseException | None) -> bool:
+    """Whether the connection ended in the middle of a reply."""
+    while error is not None:
+        if type(error).__name__ in {"RemoteProtocolError", "ReadError"}:
+            return True
+        error = error.__cause__
+    return False
 
 
 def _too_long(error: Exception) -> bool:

@@ -19,27 +19,27 @@ class PerLoop(Generic[T]):
     A loop that ends as `asyncio.run` ends it closes its value; open connections would outlive it otherwise.
     """
 
-    def __init__(self, build: Callable[[], T], close: Callable[[T], Awaitable[None]] | None = None) -> None:
+    def __init__(self, build: Callable[..., T], close: Callable[[T], Awaitable[None]] | None = None) -> None:
         self._build = build
         self._close = close
         self._lock = threading.Lock()
         self._values: dict[_Loop, T] = {}
         self._keepers: dict[_Loop, AsyncGenerator[None]] = {}
 
-    async def get(self) -> T:
-        """The value of the loop that is running."""
+    async def get(self, *needs: object) -> T:
+        """The value of the loop that is running, built from `needs` at the first call."""
         loop = asyncio.get_running_loop()
         if loop not in self._values:
-            await asyncio.to_thread(self._built, loop)
+            await asyncio.to_thread(self._built, loop, needs)
         if loop not in self._keepers:
             self._keepers[loop] = self._keep(loop)
             await anext(self._keepers[loop])
         return self._values[loop]
 
-    def _built(self, loop: _Loop) -> None:
+    def _built(self, loop: _Loop, needs: tuple[object, ...]) -> None:
         with self._lock:
             if loop not in self._values:
-                self._values[loop] = self._build()
+                self._values[loop] = self._build(*needs)
 
     async def _keep(self, loop: _Loop) -> AsyncGenerator[None]:
         """Rest until the loop shuts down its unfinished generators, its only hook for closing things."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -15,7 +16,8 @@ from typing_extensions import TypedDict
 class Spent(TypedDict):
     """Calls, tokens and the begin and end (seconds, one clock per process) of one node run.
 
-    A token count is None when a server did not report it.
+    A token count is None when a server did not report it. `retries` are requests beyond one for each model
+    call, `cached_calls` calls that the cache answered; threads of older versions lack both.
     """
 
     node: str
@@ -25,13 +27,15 @@ class Spent(TypedDict):
     embedding_calls: int
     web_calls: int
     cost_usd: float | None
+    retries: NotRequired[int]
+    cached_calls: NotRequired[int]
     began: float
     ended: float
 
 
 @dataclass
 class Meter:
-    """Collects one node's spending and warnings."""
+    """Collects one node's spending and warnings; `asked` names the prompts that it has sent."""
 
     llm_calls: int = 0
     input_tokens: int | None = 0
@@ -39,7 +43,10 @@ class Meter:
     embedding_calls: int = 0
     web_calls: int = 0
     cost_usd: float | None = None
+    retries: int = 0
+    cached_calls: int = 0
     warnings: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
 
     def llm(
         self,
@@ -61,6 +68,8 @@ class Meter:
         self.output_tokens = add_known(self.output_tokens, other.output_tokens)
         self.embedding_calls += other.embedding_calls
         self.web_calls += other.web_calls
+        self.retries += other.retries
+        self.cached_calls += other.cached_calls
         if other.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
         for warning in other.warnings:

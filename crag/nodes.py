@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 
+from crag.allowance import of_run, within
 from crag.budget import pack
-from crag.errors import WebSearchError
+from crag.errors import CeilingError, WebSearchError
 from crag.generation import refusal
 from crag.grading import keep
-from crag.interfaces import Turn
+from crag.interfaces import Draft, Turn
 from crag.language import language_of
 from crag.metering import Meter, Spent, meter, metered
 from crag.services import Services
@@ -34,14 +36,20 @@ def step(
     A `first` step starts the logs afresh, unless the route was before it.
     """
 
-    async def run(state: Any) -> Update:
+    async def run(state: Any, runtime: Runtime[None]) -> Update:
         began = time.perf_counter()
-        with metered() as spending:
+        begins = first and not state.get("routed")
+        ceiling = services.ceiling
+        allowed = of_run(runtime.control, ceiling, first=begins) if ceiling else None
+        with metered() as spending, within(allowed):
             update = await work(state, services)
         update["spent"] = [_spent(name, spending, began)]
         update["warnings"] = spending.warnings
         update.setdefault("path", [])
-        if first and not state.get("routed"):
+        if allowed and allowed.reached and not allowed.told:
+            allowed.told = True
+            update["path"] = [f"ceiling({allowed.reached})", *update["path"]]
+        if begins:
             update.update({log: Overwrite(update[log]) for log in LOGS})
         return update
 
@@ -57,6 +65,8 @@ def _spent(name: str, spending: Meter, began: float) -> Spent:
         embedding_calls=spending.embedding_calls,
         web_calls=spending.web_calls,
         cost_usd=spending.cost_usd,
+        retries=spending.retries,
+        cached_calls=spending.cached_calls,
         began=began,
         ended=time.perf_counter(),
     )
@@ -193,8 +203,15 @@ async def assemble(state: CRAGState, services: Services) -> Update:
 async def generate(state: CRAGState, services: Services) -> Update:
     """Answer from the context, or refuse without asking a model when there is none."""
     question = state["question"]
+    how = ""
     if state["final_docs"]:
-        draft = await services.generator(standalone(state), state["final_docs"])
+        try:
+            draft = await services.generator(standalone(state), state["final_docs"])
+        except CeilingError:
+            draft = await services.last_resort(standalone(state), state["final_docs"])
+            how = "(quoted)"
+            if not draft.answered:
+                draft = Draft(refusal(language_of(question), "ceiling"), answered=False)
         text, answered = draft.text, draft.answered
     else:
         text, answered = refusal(language_of(question), state.get("web_status")), False
@@ -202,5 +219,5 @@ async def generate(state: CRAGState, services: Services) -> Update:
         "answer": text,
         "answered": answered,
         "history": [Turn(question=question, answer=text)],
-        "path": ["generate" if answered else "generate(refused)"],
+        "path": [f"generate{how}" if answered else "generate(refused)"],
     }

@@ -7,6 +7,7 @@ from typing import Literal
 from langchain_core.documents import Document
 from langgraph.types import Send
 
+from crag.allowance import allowance
 from crag.budget import pack
 from crag.interfaces import Grade
 from crag.metering import meter
@@ -131,6 +132,9 @@ async def keep_good(state: CRAGState, services: Services) -> Update:
     if documents and not scored:
         meter().warn("no document could be graded, so all were kept")
         kept = documents
+    elif (allowed := allowance()) and allowed.reached:
+        # Nor does it that the question had spent what it may.
+        kept += [document for document in documents if _score(state, document) is None]
     final, _ = pack(kept, services.context_tokens)
     return {"final_docs": final, "path": [f"filter({len(final)})"]}
 

@@ -4,8 +4,10 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
+from crag.errors import CeilingError
 from crag.interfaces import Turn
 from crag.nodes import Update, fresh, step
+from crag.routing import FixedReplier
 from crag.services import Services
 from crag.state import CRAGInput, CRAGState
 
@@ -48,7 +50,10 @@ async def direct(state: CRAGState, services: Services) -> Update:
     kind = state["direct"]
     assert kind is not None
     question = state["question"]
-    draft = await services.replier(question, state.get("history", []), kind)
+    try:
+        draft = await services.replier(question, state.get("history", []), kind)
+    except CeilingError:
+        draft = await FixedReplier()(question, state.get("history", []), kind)
     return {
         "answer": draft.text,
         "answered": draft.answered,

@@ -5,12 +5,15 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
+from difflib import get_close_matches
 from importlib import import_module
 from threading import Lock, Thread
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphRecursionError
 
 from crag.answer import Answer, UsedThresholds, read_state
 from crag.errors import CragError, SettingsError
@@ -23,6 +26,9 @@ from crag.state import CRAGInput, CRAGState, Graph, standalone
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
+
+STEPS = 50
+"""Rounds of nodes in which a graph must end; the longest of them takes a dozen."""
 
 
 class RunError(CragError):
@@ -40,7 +46,7 @@ def build_graph(name: str = "crag", settings: Settings | None = None, **own: Any
     (LangChain embeddings of the knowledge base), `web_search` (callable), `grader` (callable).
     Nothing is loaded or connected before the first question. Raises SettingsError.
     """
-    return _compile(name, build_services(settings or Settings(), Own(**own)))
+    return _compile(name, build_services(settings or Settings(), _own(own)))
 
 
 async def aask(
@@ -63,11 +69,10 @@ async def aask(
     that is kept across processes; follow-ups are understood from it. Raises SettingsError for what is set
     wrong and RunError, with the partial Answer, for what went wrong underneath.
     """
-    if not question.strip():
-        raise SettingsError("the question is empty; ask something")
-    question = readable(question)
+    question = _question(question)
     settings = settings or Settings()
-    services = tuned(graph, _services(settings, own))
+    built = _services(settings, _own(own))
+    services = tuned(graph, built.services)
     if where:
         services = narrowed(services, where)
     began = time.perf_counter()
@@ -86,10 +91,13 @@ async def aask(
     state: CRAGState = {"question": question}
     stream = _Stream(on_text) if on_text else None
     async with _checkpointer(settings, thread) as saver:
-        compiled = _compile(graph, services, saver)
+        compiled = _compile(graph, services) if where else built.graph(graph)
+        if saver:
+            compiled = compiled.copy({"checkpointer": saver})
         # An answer that may yet be withheld must not have been shown.
         modes: list[Any] = ["values", "messages"] if stream and not services.retry else ["values"]
-        config: Any = {"configurable": {"thread_id": thread}} if thread else {}
+        # Said here, because a question asked from within another graph would get that graph's limit.
+        config: Any = {"recursion_limit": STEPS, "configurable": {"thread_id": thread} if thread else {}}
         try:
             async for mode, event in compiled.astream(
                 CRAGInput(question=question), config, stream_mode=modes
@@ -100,6 +108,8 @@ async def aask(
                     stream.message(event, state)
         except CragError as error:
             raise RunError(str(error), answer(state)) from error
+        except GraphRecursionError:
+            raise RunError(f"the graph {graph} did not end within {STEPS} steps", answer(state)) from None
     if stream:
         stream.finish(state["answer"])
     return answer(state)
@@ -145,8 +155,27 @@ class _Stream:
             self._on_text(piece)
 
 
-def _compile(name: str, services: Services, checkpointer: BaseCheckpointSaver[str] | None = None) -> Graph:
-    return cast("Graph", _graph(name).build(services, checkpointer))
+def _question(given: object) -> str:
+    if not isinstance(given, str):
+        raise SettingsError(f"the question must be text, not {type(given).__name__}")
+    if not given.strip():
+        raise SettingsError("the question is empty; ask something")
+    return readable(given)
+
+
+def _own(given: dict[str, Any]) -> Own:
+    """The parts that a caller brings. Raises SettingsError for what is none."""
+    names = [field.name for field in fields(Own)]
+    for name in given:
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]}?" if close else f"own parts are {', '.join(names)}"
+            raise SettingsError(f"{name} is no option; {hint}")
+    return Own(**given)
+
+
+def _compile(name: str, services: Services) -> Graph:
+    return cast("Graph", _graph(name).build(services))
 
 
 def tuned(name: str, services: Services) -> Services:
@@ -182,19 +211,40 @@ def _judged(state: CRAGState, graph: str) -> bool:
     return "retrieval_verdict" in state and graph != "fixed" and not state.get("direct")
 
 
-_built: list[tuple[Settings, dict[str, Any], Services]] = []
+class _Built:
+    """Services and the graphs made of them, for as long as they are among the last few used."""
+
+    def __init__(self, settings: Settings, own: Own) -> None:
+        self._settings = settings
+        self._own = own
+        self.services = build_services(settings, own)
+        self._graphs: dict[str, Graph] = {}
+
+    def serves(self, settings: Settings, own: Own) -> bool:
+        """Whether it was built from these; parts of a caller's own count only as the same object."""
+        parts = (field.name for field in fields(Own))
+        same = all(getattr(own, name) is getattr(self._own, name) for name in parts)
+        return same and (settings is self._settings or settings == self._settings)
+
+    def graph(self, name: str) -> Graph:
+        if name not in self._graphs:
+            self._graphs[name] = _compile(name, self.services)
+        return self._graphs[name]
+
+
+_built: list[_Built] = []
 _built_lock = Lock()
 
 
-def _services(settings: Settings, own: dict[str, Any]) -> Services:
+def _services(settings: Settings, own: Own) -> _Built:
     """The services of the last few settings are kept: opening a knowledge base is paid for once a process."""
     with _built_lock:
-        for known, parts, services in _built:
-            if known == settings and parts.keys() == own.keys() and all(parts[k] is own[k] for k in own):
-                return services
-        services = build_services(settings, Own(**own))
-        _built[:] = [(settings, own, services), *_built[:3]]
-        return services
+        for known in _built:
+            if known.serves(settings, own):
+                return known
+        built = _Built(settings, own)
+        _built[:] = [built, *_built[:3]]
+        return built
 
 
 @asynccontextmanager

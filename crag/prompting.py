@@ -21,6 +21,7 @@ LONGEST_LABEL = 300
 """Characters of a title or an address that a prompt shows."""
 
 _CHAT_TOKEN = re.compile(r"<(?=\||/?(?:think|thinking|thought)>)", re.IGNORECASE)
+_MARK = re.compile(r"<<<([0-9a-f]{12})\b")
 _HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
@@ -68,6 +69,15 @@ class Prompt:
         if unknown := values.keys() - known:
             raise TypeError(f"the prompt {self.call!r} has no place for {', '.join(sorted(unknown))}")
         return [SystemMessage(system.substitute(filled)), HumanMessage(user.substitute(filled))]
+
+
+def unmarked(text: str) -> str:
+    """The text of a prompt without the mark drawn for it, so that equal prompts are equal.
+
+    No text from outside can hold the signs before it, so what they stand before is the mark.
+    """
+    found = _MARK.search(text)
+    return text.replace(found[1], "mark") if found else text
 
 
 @lru_cache

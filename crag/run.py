@@ -95,6 +95,16 @@ def parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="answer greetings, thanks and requests to reword the last answer without retrieval",
     )
+    p.add_argument("--max-llm-calls", metavar="N", help="at most N requests to models for this question")
+    p.add_argument(
+        "--max-cost-usd", metavar="USD", help="at most so many dollars, by CRAG_PRICE_INPUT and _OUTPUT"
+    )
+    p.add_argument(
+        "--cache",
+        metavar="FILE",
+        help="keep replies of models in this file; the same call then costs nothing",
+    )
+    p.add_argument("--no-cache", action="store_true", help="ask models anew although CRAG_CACHE is set")
     p.add_argument(
         "--thread",
         metavar="ID",
@@ -203,10 +213,15 @@ def _settings(args: argparse.Namespace) -> "Settings":
         "route",
         "web",
         "web_snapshot",
+        "max_llm_calls",
+        "max_cost_usd",
+        "cache",
     )
     flags = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.web_snapshot and not args.web:
         flags["web"] = "snapshot"
+    if args.no_cache:
+        flags["cache"] = None
     if args.no_web:
         flags["web"] = "off"
     settings = Settings(**flags)

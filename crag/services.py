@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from crag.allowance import Ceiling
 from crag.answer import Models
 from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
 from crag.calibration import EvaluatorIdentity
@@ -67,6 +68,7 @@ class Services:
 
     `retriever_where` makes retrievers that see only what meets more conditions than the settings'.
     `chosen` names the settings that somebody set; `model_grades` tells whether a chat model judges relevance.
+    `last_resort` answers where the `ceiling` of a question leaves no call for the model that should.
     With `retry`, which needs `check`, an ungrounded answer is written once more. Without `route` the router
     only makes follow-ups standalone.
     """
@@ -89,6 +91,8 @@ class Services:
     retry: bool
     route: bool
     router: Router
+    last_resort: Generator
+    ceiling: Ceiling | None
     replier: Replier
     thresholds: Thresholds
     thresholds_source: Origin
@@ -150,6 +154,8 @@ def build_services(settings: Settings, own: Own) -> Services:
         replier=Later(lambda: ModelReplier(generator, settings.context_tokens))
         if generator
         else FixedReplier(),
+        last_resort=Later(embedded.last_resort),
+        ceiling=_ceiling(settings),
         thresholds=judged.thresholds,
         thresholds_source=judged.source,
         k=settings.k,
@@ -159,6 +165,18 @@ def build_services(settings: Settings, own: Own) -> Services:
         model_grades=grader is not None,
         chosen=frozenset(settings.model_fields_set),
         warnings=judged.warnings,
+    )
+
+
+def _ceiling(settings: Settings) -> Ceiling | None:
+    if settings.max_llm_calls is None and settings.max_cost_usd is None:
+        return None
+    return Ceiling(
+        settings.max_llm_calls,
+        settings.max_cost_usd,
+        settings.price_input or 0.0,
+        settings.price_output or 0.0,
+        settings.context_tokens,
     )
 
 
@@ -181,6 +199,9 @@ def _evaluator(settings: Settings, own: Own, grader: ChatModel | None) -> Evalua
 
 def _chat(settings: Settings, own: Own, role: Role, *, stream: bool = False) -> ChatModel | None:
     if own.model is not None:
+        if not hasattr(own.model, "ainvoke"):
+            kind = type(own.model).__name__
+            raise SettingsError(f"model must be a LangChain chat model, such as ChatOpenAI, not a {kind}")
         return ChatModel.wrap(own.model, role=role, settings=settings, stream=stream)
     endpoint = settings.endpoint(role)
     return chat_model(endpoint, role=role, settings=settings, stream=stream) if endpoint else None
@@ -301,6 +322,11 @@ class _Embedded:
         from crag.embedded.quoting import QuotingGenerator
 
         return QuotingGenerator(self._evaluator())
+
+    def last_resort(self) -> Generator:
+        from crag.embedded.quoting import QuotingGenerator
+
+        return QuotingGenerator(self._evaluator(), spent=True)
 
     def checker(self) -> Checker:
         from crag.embedded.grounding import EmbeddedChecker

@@ -158,6 +158,9 @@ class Settings(BaseSettings):
     concurrency: int = Field(8, ge=1)
     price_input: float | None = Field(None, ge=0, allow_inf_nan=False)
     price_output: float | None = Field(None, ge=0, allow_inf_nan=False)
+    cache: Path | None = None
+    max_llm_calls: int | None = Field(None, ge=0)
+    max_cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
 
     # Judging.
     evaluator: Evaluator = "auto"
@@ -218,6 +221,10 @@ class Settings(BaseSettings):
         ):
             if self.web == web and not needed:
                 raise ValueError(f"CRAG_WEB={web} needs {name}; set it, or CRAG_WEB=off")
+        if self.max_cost_usd is not None and None in (self.price_input, self.price_output):
+            raise ValueError(
+                "CRAG_MAX_COST_USD needs CRAG_PRICE_INPUT and CRAG_PRICE_OUTPUT, dollars per million tokens"
+            )
         if self.evaluator == "llm" and self.endpoint("grader") is None:
             raise ValueError(
                 "CRAG_EVALUATOR=llm needs a model; set OPENAI_API_KEY, or CRAG_EVALUATOR=embedded"

@@ -94,7 +94,9 @@ def _cost(answer: "Answer") -> str:
         if usage.input_tokens is None or usage.output_tokens is None
         else f"{usage.input_tokens} + {usage.output_tokens} tokens"
     )
-    parts = [f"{usage.llm_calls} model calls"]
+    others = [(usage.retries, "more tries"), (usage.cached_calls, "from the cache")]
+    aside = ", ".join(f"{count} {what}" for count, what in others if count)
+    parts = [f"{usage.llm_calls} model calls" + (f" ({aside})" if aside else "")]
     if usage.llm_calls:
         parts.append(tokens)
     parts.append(f"{usage.web_calls} web searches")

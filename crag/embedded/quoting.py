@@ -22,9 +22,14 @@ REFINED = 5
 SPREAD = 4.0
 """Strips that are kept of a web document: at most so many, and none whose log odds are lower by so much."""
 
-_WORDING: dict[Language, tuple[str, str]] = {
-    "en": ("The documents say:", "(Quoted word for word; no language model is configured.)"),
-    "zh": ("文档中写道：", "（以上为原文摘录；未配置语言模型。）"),
+_OPENING: dict[Language, str] = {"en": "The documents say:", "zh": "文档中写道："}
+_NOTE: dict[Language, str] = {
+    "en": "(Quoted word for word; no language model is configured.)",
+    "zh": "（以上为原文摘录；未配置语言模型。）",
+}
+_SPENT_NOTE: dict[Language, str] = {
+    "en": "(Quoted word for word; the ceiling for a question left no model call.)",
+    "zh": "（以上为原文摘录；已达到单个问题的上限，未调用语言模型。）",
 }
 _HEADINGS = re.compile(r"(?:\s{0,3}#{1,6}[^\n]*(?:\n|$)|\s*\|[\s:|-]+\|\s*(?:\n|$))+")
 
@@ -41,10 +46,12 @@ class QuotingGenerator:
     """Quotes the one to three strips that answer best, each with its document as [n].
 
     An `interfaces.Generator`. Strips rank by their own log odds of relevance and half of their document's.
+    `spent` says that it stands in for a model that may not be asked any more.
     """
 
-    def __init__(self, evaluator: EmbeddedEvaluator) -> None:
+    def __init__(self, evaluator: EmbeddedEvaluator, *, spent: bool = False) -> None:
         self._evaluator = evaluator
+        self._note = _SPENT_NOTE if spent else _NOTE
 
     async def __call__(self, question: str, documents: list[Document]) -> Draft:
         """Quotations and a note that they are such, or a refusal. Raises ModelError."""
@@ -54,16 +61,16 @@ class QuotingGenerator:
         if not quotes:
             searched = any(document.metadata.get("origin") == "web" for document in documents)
             return Draft(refusal(language, "ok" if searched else None), answered=False)
-        opening, note = _WORDING[language]
         lines = [f"“{without_own_numbers(text)}” [{number}]" for number, text in quotes]
-        return Draft("\n".join([opening, *lines, note]), answered=True)
+        return Draft("\n".join([_OPENING[language], *lines, self._note[language]]), answered=True)
 
 
 def quoted_part(answer: str) -> str:
     """The quotations of such an answer without the words around them; any other answer as it is."""
-    for opening, note in _WORDING.values():
-        if answer.startswith(f"{opening}\n") and answer.endswith(f"\n{note}"):
-            return answer[len(opening) + 1 : -len(note) - 1]
+    for language, opening in _OPENING.items():
+        for note in (_NOTE[language], _SPENT_NOTE[language]):
+            if answer.startswith(f"{opening}\n") and answer.endswith(f"\n{note}"):
+                return answer[len(opening) + 1 : -len(note) - 1]
     return answer
 
 
