@@ -18,6 +18,7 @@ examples:
   python eval/benchmark.py                                            the sample set, fixed against crag
   python eval/benchmark.py --dataset my.jsonl --kb .crag/kb            your questions, your documents
   python eval/benchmark.py --systems fixed,crag,crag:aggregate=mean    a third system with another setting
+  python eval/benchmark.py --group article                             only that group of the sample set
   python eval/benchmark.py --metrics answer_match,refusal_accuracy     only these
   python eval/benchmark.py --repeats 3 --max-cost 2                    the judge's noise, for $2 at most
   python eval/benchmark.py --resume --out DIR                          go on after Ctrl-C or a crash
@@ -57,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     add("--metrics", metavar="M,…", help="what to measure (default: all that can be)")
     add("--judge", action=argparse.BooleanOptionalAction, help="insist on the judge, or do without it")
     add("--repeats", metavar="N", type=_positive, default=1, help="judge each answer N times (default 1)")
+    add("--group", metavar="G,…", help="only the questions of these groups")
     add("--limit", metavar="N", type=_positive, help="only N questions, spread over groups and languages")
     add("--out", metavar="DIR", help="where results go (default .crag/benchmark/TIME)")
     add("--resume", action="store_true", help="go on with what --out (default: the latest run) lacks")

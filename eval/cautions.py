@@ -23,7 +23,7 @@ def cautions(
         *_errors(spending),
         *_unscored(values),
         *_few(questions, differences),
-        *_verdicts(spending),
+        *_verdicts(spending, values),
         *_judge(provenance, metrics, values),
     ]
 
@@ -57,10 +57,17 @@ def _few(questions: int, differences: Sequence[Difference]) -> Iterator[str]:
         yield f"{metric}: one row alone was scored in both systems, so they cannot be compared"
 
 
-def _verdicts(spending: Sequence[Spending]) -> Iterator[str]:
+def _verdicts(spending: Sequence[Spending], values: Sequence[MetricResult]) -> Iterator[str]:
+    # Questions that all have their answer in the knowledge base deserve one verdict.
+    right = {
+        value.system
+        for value in values
+        if (value.metric, value.group) == ("route_accuracy", "all")
+        and (value.value.mean or 0.0) >= NEARLY_ALL
+    }
     for spent in spending:
         total = sum(spent.verdicts.values())
-        if total < _ENOUGH_VERDICTS:
+        if total < _ENOUGH_VERDICTS or spent.system in right:
             continue
         verdict, count = max(spent.verdicts.items(), key=lambda item: item[1])
         if count >= NEARLY_ALL * total:

@@ -27,9 +27,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is decided before anything is asked; `web` says what stands for the web."""
+    """Everything that is decided before anything is asked.
 
-    dataset: Path
+    `dataset` names the question set for people, `web` says what stands for the web.
+    """
+
+    dataset: str
     samples: list[Sample]
     asked: list[Sample]
     systems: list[System]
@@ -57,6 +60,8 @@ def plan(args: argparse.Namespace, say: Say) -> Plan:
     dataset = given or _sample_set(data)
     sampled = given is None or (data is not None and given.resolve() == (data / "questions.jsonl").resolve())
     samples = read_samples(dataset)
+    if args.group:
+        samples = in_groups(samples, args.group)
     systems = parse_systems(args.systems)
     common: dict[str, Any] = {"kb": args.kb} if args.kb else {}
     ours = sampled and not args.kb and data is not None
@@ -83,7 +88,7 @@ def plan(args: argparse.Namespace, say: Say) -> Plan:
     if ours and data:
         _ingest(data / "kb", some, say)
     return Plan(
-        dataset=dataset,
+        dataset=f"{dataset.name}, only {args.group}" if args.group else dataset.name,
         samples=samples,
         asked=spread(samples, args.limit) if args.limit else samples,
         systems=systems,
@@ -93,6 +98,18 @@ def plan(args: argparse.Namespace, say: Say) -> Plan:
         out=_out(args),
         record=Path(args.record_web) if args.record_web else None,
     )
+
+
+def in_groups(samples: list[Sample], names: str) -> list[Sample]:
+    """The samples whose group is one of the comma-separated `names`; raises SettingsError if one has none."""
+    wanted = {name.strip() for name in names.split(",") if name.strip()}
+    known = {sample.group for sample in samples if sample.group}
+    if lacking := sorted(wanted - known):
+        there = f"there are {', '.join(sorted(known))}" if known else "no question names a group"
+        raise SettingsError(f"--group: no question is in the group {', '.join(lacking)}; {there}")
+    if not wanted:
+        raise SettingsError("--group names no group; leave it out to ask all questions")
+    return [sample for sample in samples if sample.group in wanted]
 
 
 def spread(samples: list[Sample], n: int) -> list[Sample]:

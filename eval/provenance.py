@@ -36,7 +36,7 @@ _PLACES = ("kb", "threads", "web_snapshot", "concurrency", "timeout", "retries",
 
 def provenance(
     *,
-    dataset: Path,
+    dataset: str,
     samples: Sequence[Sample],
     asked: int,
     systems: Sequence[System],
@@ -51,7 +51,7 @@ def provenance(
     some = next(iter(settings.values()))
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        dataset=dataset.name,
+        dataset=dataset,
         dataset_sha256=fingerprint(samples),
         questions=asked,
         corpus=corpus_fingerprint(some),

@@ -48,7 +48,9 @@ def _scored(result: Result, system: str, metric: str, group: str) -> MetricResul
 
 def _comparison(result: Result, rows: Sequence[tuple[str, str]], *, groups: bool) -> "Table":
     systems = _names(result)
-    table = _table(*(["group"] if groups else []), "metric", *systems, *(["change"] * len(systems[1:])))
+    # With one system beside the baseline there is no doubt whose change it is.
+    changes = ["change"] if len(systems) == 2 else [f"change, {system}" for system in systems[1:]]
+    table = _table(*(["group"] if groups else []), "metric", *systems, *changes)
     last = None
     for group, metric in rows:
         cells = [_value(_scored(result, system, metric, group)) for system in systems]

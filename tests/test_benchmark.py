@@ -102,6 +102,28 @@ def test_fixed_and_crag_on_the_sample_questions_embedded(
     assert "cannot resume" in capfd.readouterr().err
 
 
+def test_one_group_is_asked_and_every_change_is_named_after_its_system(
+    bench: Bench, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    systems = "fixed,crag,crag:aggregate=mean"
+    flags = ["--group", "nowhere", "--limit", 2, "--metrics", "refusal_accuracy", "--systems", systems]
+    assert bench(*flags, "--out", out, "--web-snapshot", WEB) == 0
+    shown = capfd.readouterr()
+    heading = next(line for line in shown.out.splitlines() if line.startswith("| metric "))
+    assert [cell.strip() for cell in heading.split("|")[2:-1]] == [
+        "fixed",
+        "crag",
+        "crag:aggregate=mean",
+        "change, crag",
+        "change, crag:aggregate=mean",
+    ]
+    told = json.loads((out / "result.json").read_text("utf-8"))["provenance"]
+    assert (told["dataset"], told["questions"]) == ("questions.jsonl, only nowhere", 2)
+    table = list(csv.DictReader((out / "rows.csv").read_text("utf-8-sig").splitlines()))
+    assert {(row["group"], row["lang"]) for row in table} == {("nowhere", "en"), ("nowhere", "zh")}
+
+
 def start(kb: Path, dataset: Path, out: Path, url: str, *flags: str) -> "subprocess.Popen[str]":
     clean = {name: value for name, value in os.environ.items() if not name.startswith(KEYS)}
     command = [
@@ -295,6 +317,11 @@ def test_a_live_web_is_refused_or_recorded_once_and_then_searched_in_its_recordi
         (["--systems", "crg"], "did you mean crag?"),
         (["--dataset", "none.jsonl"], "No such file"),
         (["--metrics", "acuracy"], "did you mean accuracy?"),
+        (
+            ["--group", "artcle"],
+            "no question is in the group artcle; there are article, in_kb, nowhere, web_only",
+        ),
+        (["--group", ","], "names no group"),
         (["--fail-under", "accuracy=nan"], "METRIC=NUMBER"),
         (["--baseline", "x.json"], "belong together"),
         (["--judge"], "CRAG_JUDGE_MODEL"),

@@ -228,3 +228,18 @@ def test_nothing_at_all_is_summarised_too() -> None:
     assert value(result, "crag").value.mean is None
     assert difference(result).finding == "not comparable"
     assert [spent.questions for spent in result.spending] == [0, 0]
+
+
+def test_one_verdict_everywhere_is_no_caution_where_it_is_right_everywhere() -> None:
+    samples = [sample(str(n)) for n in range(6)]
+    route = Metric(name="route_accuracy", meaning="", judged=False)
+
+    def told(value: float) -> list[str]:
+        scores = [score("crag", one.id, value, metric="route_accuracy") for one in samples]
+        rows = [row(answer(verdict="correct"), key=one.id, system="crag") for one in samples]
+        return [
+            note for note in summed(samples, scores, rows, metrics=[route]).notes if "one verdict" in note
+        ]
+
+    assert told(1.0) == []
+    assert len(told(0.5)) == 1
