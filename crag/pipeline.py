@@ -1,10 +1,8 @@
 """The library: a question in, an Answer out. `ask` for sync callers, `aask` for async ones."""
 
 import asyncio
-import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
@@ -12,7 +10,6 @@ from threading import Lock, Thread
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphRecursionError
 
 from crag.answer import Answer, UsedThresholds, read_state
@@ -23,6 +20,7 @@ from crag.llm import THOUGHTS
 from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings
 from crag.state import CRAGInput, CRAGState, Graph, standalone
+from crag.threads import check_thread, checkpointer, thread_id
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
@@ -90,7 +88,8 @@ async def aask(
 
     state: CRAGState = {"question": question}
     stream = _Stream(on_text) if on_text else None
-    async with _checkpointer(settings, thread) as saver:
+    thread = thread_id(settings, thread) if thread else None
+    async with checkpointer(settings, thread) as saver:
         compiled = _compile(graph, services) if where else built.graph(graph)
         if saver:
             compiled = compiled.copy({"checkpointer": saver})
@@ -98,9 +97,15 @@ async def aask(
         modes: list[Any] = ["values", "messages"] if stream and not services.retry else ["values"]
         # Said here, because a question asked from within another graph would get that graph's limit.
         config: Any = {"recursion_limit": STEPS, "configurable": {"thread_id": thread} if thread else {}}
+        if thread:
+            await check_thread(compiled, config, settings)
         try:
             async for mode, event in compiled.astream(
-                CRAGInput(question=question), config, stream_mode=modes
+                # A thread is kept as it is after a question; a copy after each step would be read by nobody.
+                CRAGInput(question=question),
+                config,
+                stream_mode=modes,
+                durability="exit" if thread else None,
             ):
                 if mode == "values":
                     state = cast("CRAGState", event)
@@ -245,32 +250,6 @@ def _services(settings: Settings, own: Own) -> _Built:
         built = _Built(settings, own)
         _built[:] = [built, *_built[:3]]
         return built
-
-
-@asynccontextmanager
-async def _checkpointer(
-    settings: Settings, thread: str | None
-) -> AsyncIterator[BaseCheckpointSaver[str] | None]:
-    if not thread:
-        yield None
-        return
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    try:
-        await asyncio.to_thread(settings.threads.parent.mkdir, parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unusable(settings, error) from None
-    try:
-        async with AsyncSqliteSaver.from_conn_string(str(settings.threads)) as saver:
-            yield saver
-    except sqlite3.Error as error:
-        raise _unusable(settings, error) from None
-
-
-def _unusable(settings: Settings, error: Exception) -> SettingsError:
-    return SettingsError(
-        f"conversations cannot be kept in {settings.threads} ({error}); set CRAG_THREADS to another file"
-    )
 
 
 _loop: asyncio.AbstractEventLoop | None = None

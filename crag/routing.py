@@ -29,6 +29,16 @@ LONGEST_QUESTION = 600
 SHORT: dict[Direct, int] = {"smalltalk": 12, "rephrase": 40}
 """Words (two Chinese characters count as one) that a message without retrieval has at most."""
 
+_ASKS = re.compile(
+    r"\b(?:what|who|whom|whose|when|where|why|which|how)\b|(?:^|[.!?,;]\s*)(?:is|are|was|were|do|does|did|has|have|had"
+    r"|should|must|may)\b|什么|甚么|谁|哪|何时|为何|怎么|怎样|如何|多少|几[个年月天点次]|多[高长大久远重快]|是否|是不是|有没有",
+    re.IGNORECASE,
+)
+_WANTS = re.compile(
+    r"[?？]|\b(?:tell|show|list|explain|describe|define|give|find|compare|look up)\b"
+    r"|告诉|说明|解释|介绍|列出|比较|描述|查",
+    re.IGNORECASE,
+)
 _NOTHING: dict[Language, str] = {"en": "(none)", "zh": "（无）"}
 _ROUTE_ORDER = re.compile(
     r"\b(?:route[rd]?|routing|small-?talk|rephrase)\s*(?:[:=]|to\b|as\b|is\b)|去向|路由|闲聊\s*[：:]",
@@ -117,14 +127,17 @@ class ModelRouter:
 def may_do_without(question: str, kind: Direct, history: Sequence[Turn]) -> bool:
     """Whether a model's word that a message needs no documents is to be believed.
 
-    Not for a long message, nor for one that speaks of routes, which may have talked the model into it; and
-    nothing can be reworded before there is an answer.
+    Not for a long message, nor for one that speaks of routes, which may have talked the model into it; nor
+    for one that asks something, as an earlier answer may have talked the model into it. Nothing can be
+    reworded before there is an answer.
     """
     han = han_count(question)
     words = len(re.findall(r"[^\W_]+", re.sub(r"[\u3400-\u9fff]", " ", question))) + han / 2
     if words > SHORT[kind] or _ROUTE_ORDER.search(question):
         return False
-    return kind == "smalltalk" or bool(history)
+    if kind == "smalltalk":
+        return bool(small_talk(question) or not (_ASKS.search(question) or _WANTS.search(question)))
+    return bool(history) and bool(asks_rephrasing(question) or not _ASKS.search(question))
 
 
 def keeps(question: str, written: str) -> bool:

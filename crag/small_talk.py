@@ -29,6 +29,8 @@ _TALK: dict[Talk, str] = {
         r"(?:hello|hi|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day))"
         r"(?: (?:there|all|everyone|everybody|again|friend|crag))*"
         r"|how are you(?: doing)?(?: today)?|how do you do|(?:it(?: i|')s )?nice to meet you|is anybody there"
+        r"|how(?: i|')s (?:it going|everything|life)(?: today)?|what(?: i|')s up|who are you|what can you do"
+        r"|你是谁|你(?:能|会|可以)做什么"
         r"|(?:你们?|您|大家)好|哈[喽啰罗]|嗨|嘿|(?:早上|上午|中午|下午|晚上)好|早安?|在[吗么]|你好吗"
         r"|很?高兴认识(?:你|您)"
     ),

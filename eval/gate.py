@@ -37,9 +37,11 @@ def parse_limit(text: str, flag: str, systems: Sequence[str], metrics: Sequence[
         value = float(right)
     except ValueError:
         value = math.nan
-    if not equals or not math.isfinite(value):
+    # Every metric lies in [0, 1]: a limit beyond, such as 2 for two per cent, would never close the gate.
+    if not equals or not 0 <= value <= 1:
         raise SettingsError(
-            f"{flag} {text}: give METRIC=NUMBER or SYSTEM.METRIC=NUMBER, as in answer_match=0.8"
+            f"{flag} {text}: give METRIC=NUMBER or SYSTEM.METRIC=NUMBER with a number from 0 to 1, "
+            "as in answer_match=0.8"
         )
     names = [known.name for known in metrics]
     if metric not in names:

@@ -20,6 +20,9 @@ FEWEST = 6
 """Rows that must differ before a difference can mean anything: five that all point one way happen by chance
 once in sixteen times (two-sided sign test), six once in thirty-two."""
 
+_SAME = 1e-9
+_ALL_SIGNS = 12
+
 
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean with its interval; no interval below two values.
@@ -37,17 +40,33 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(mean=_rounded(mean), low=_rounded(low), high=_rounded(high))
 
 
-def paired(baseline: Mapping[str, float], system: Mapping[str, float]) -> tuple[Estimate, int, int]:
-    """System minus baseline over the rows that both were scored on; the pairs; how many of them differ."""
+def paired(baseline: Mapping[str, float], system: Mapping[str, float]) -> tuple[Estimate, int, float]:
+    """System minus baseline over the rows that both were scored on; the pairs; its probability by chance."""
     differences = [system[key] - baseline[key] for key in sorted(baseline.keys() & system.keys())]
-    changed = sum(abs(difference) > 1e-9 for difference in differences)
     if not differences:
-        return Estimate(mean=None), 0, 0
+        return Estimate(mean=None), 0, 1.0
+    by_chance = chance(differences)
     mean = _rounded(statistics.fmean(differences))
     if len(differences) < 2:
-        return Estimate(mean=mean), 1, changed
+        return Estimate(mean=mean), 1, by_chance
     low, high = bootstrap(differences)
-    return Estimate(mean=mean, low=_rounded(low), high=_rounded(high)), len(differences), changed
+    return Estimate(mean=mean, low=_rounded(low), high=_rounded(high)), len(differences), by_chance
+
+
+def chance(differences: Sequence[float]) -> float:
+    """How likely a mean as far from 0 is if each difference could as well have the other sign.
+
+    Fisher's randomisation test for pairs, two-sided; exact for few values and for those of one size (the sign
+    test), else from random signs. For few rows that differ it is stricter than the interval.
+    """
+    moved = np.asarray([one for one in differences if abs(one) > _SAME])
+    if not len(moved):
+        return 1.0
+    sizes = np.abs(moved)
+    if np.ptp(sizes) <= _SAME:
+        return float(stats.binomtest(int((moved > 0).sum()), len(moved)).pvalue)
+    as_far = np.abs(_signs(len(moved)) @ moved) >= abs(moved.sum()) - _SAME
+    return float(as_far.mean())
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
@@ -65,6 +84,15 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=64)
+def _signs(n: int) -> "np.ndarray":
+    """Shape [draws, n] of 1 and -1: all there are for few values, else random ones after the true signs."""
+    if n <= _ALL_SIGNS:
+        return 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    drawn = np.random.default_rng([SEED, n]).integers(0, 2, size=(RESAMPLES, n))
+    return 1 - 2 * np.vstack([np.zeros((1, n), dtype=drawn.dtype), drawn])
+
+
+@lru_cache(maxsize=64)
 def _weights(n: int) -> "np.ndarray":
     """Shape [RESAMPLES, n]: how often each of n values is drawn, as a share."""
     random = np.random.default_rng([SEED, n])
@@ -78,12 +106,15 @@ def noise(repeats: Sequence[Sequence[float]]) -> float | None:
 
 
 def finding(
-    difference: Estimate, pairs: int, changed: int, noise: float | None, higher_is_better: bool | None
+    difference: Estimate, pairs: int, chance: float, noise: float | None, higher_is_better: bool | None
 ) -> Finding:
-    """What may be said of a difference: it must be more than chance and more than the judge's noise."""
+    """What may be said of a difference: it must be more than chance and more than the judge's noise.
+
+    Chance is excluded by the interval and, at the same level, by `chance`.
+    """
     if difference.mean is None or difference.low is None or difference.high is None or pairs < 2:
         return "not comparable"
-    by_chance = difference.low <= 0 <= difference.high or changed < FEWEST
+    by_chance = difference.low <= 0 <= difference.high or chance > 1 - CONFIDENCE
     if by_chance or abs(difference.mean) <= (noise or 0.0):
         return "within noise"
     if higher_is_better is None:

@@ -151,7 +151,7 @@ def read_journal(path: Path) -> Records:
         if line.strip():
             try:
                 _take(records, line)
-            except (ValidationError, ValueError):
+            except (ValidationError, ValueError, RecursionError):
                 raise SettingsError(
                     f"{path}, line {number}: not a line of a benchmark; give another --out"
                 ) from None
@@ -161,7 +161,10 @@ def read_journal(path: Path) -> Records:
 def _take(records: Records, line: bytes) -> None:
     match json.loads(line):
         case {"kind": "provenance"}:
-            records.header = Provenance.model_validate_json(line)
+            header = Provenance.model_validate_json(line)
+            if records.header not in (None, header):
+                raise ValueError("two journals in one")
+            records.header = header
         case {"kind": "row"}:
             row = Row.model_validate_json(line)
             records.rows[row.system, row.id] = row

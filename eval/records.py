@@ -7,7 +7,7 @@ else is computed from these.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field
 
 from crag.answer import Answer
 
@@ -75,8 +75,8 @@ class Score(BaseModel):
     system: str
     id: str
     metric: str
-    repeat: int = 0
-    value: float | None
+    repeat: int = Field(default=0, ge=0)
+    value: float | None = Field(ge=0, le=1, allow_inf_nan=False)
     reason: str | None = None
     applies: bool = True
     again: bool = False

@@ -88,7 +88,7 @@ def _sample(row: Line) -> Sample:
     gold = [text for name in _GOLD for text in _texts(row.get(name), name)]
     expect = row.get("expect")
     in_kb, in_web = _truth(row, "in_kb"), _truth(row, "in_web")
-    if in_kb is None and expect in {"use_kb", "use_web"}:
+    if in_kb is None and expect in ("use_kb", "use_web"):
         in_kb = expect == "use_kb"
     return Sample(
         id=_id(row, question),

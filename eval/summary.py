@@ -122,7 +122,7 @@ class _Table:
     def difference(
         self, baseline: str, system: str, metric: Metric, group: str, ids: Sequence[str]
     ) -> Difference:
-        value, pairs, changed = paired(
+        value, pairs, chance = paired(
             self._means(baseline, metric.name, ids), self._means(system, metric.name, ids)
         )
         spreads = [noise(list(self._values(s, metric.name, ids).values())) for s in (baseline, system)]
@@ -134,7 +134,7 @@ class _Table:
             system=system,
             value=value,
             pairs=pairs,
-            finding=finding(value, pairs, changed, loudest, metric.higher_is_better),
+            finding=finding(value, pairs, chance, loudest, metric.higher_is_better),
         )
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from crag.errors import SettingsError
+from crag.language import readable
 
 Line = dict[str, Any]
 
 csv.field_size_limit(2**31 - 1)
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
@@ -45,7 +47,7 @@ def _jsonl(text: str) -> Iterator[tuple[int, Line | str]]:
             continue
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # numbers of thousands of digits are ValueErrors, too
             yield number, "it is not JSON"
             continue
         yield number, _object(row)
@@ -54,7 +56,7 @@ def _jsonl(text: str) -> Iterator[tuple[int, Line | str]]:
 def _json(path: Path, text: str) -> Iterator[tuple[int, Line | str]]:
     try:
         rows = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno}: {error.msg})" if isinstance(error, json.JSONDecodeError) else ""
         raise SettingsError(f"{path} is not JSON{where}; mend it, or name it .jsonl") from None
     if isinstance(rows, dict):  # columns, as data frames and Hugging Face data sets are dumped
@@ -71,17 +73,22 @@ def _json(path: Path, text: str) -> Iterator[tuple[int, Line | str]]:
 def _object(row: Any) -> Line | str:
     if not isinstance(row, dict):
         return 'it is not an object like {"question": "…"}'
-    return {str(name): _known(value) for name, value in row.items()}
+    return {readable(name): _known(value) for name, value in row.items()}
 
 
 def _known(value: Any) -> Any:
-    """None for the NaN that data frames write where nothing was."""
+    """A value that can be written again: None for the NaN that data frames write where nothing was."""
+    if isinstance(value, list):
+        return [_known(item) for item in value]
+    if isinstance(value, str):
+        return readable(value)
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _csv(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, Line | str]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
+        _check_header(path, [name.strip() for name in reader.fieldnames or [] if name.strip()])
         for row in reader:
             cells = {
                 name.strip(): _cell(cell)
@@ -92,6 +99,14 @@ def _csv(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, Line | st
                 yield reader.line_num, "it has more cells than the header" if None in row else cells
     except csv.Error as error:
         raise SettingsError(f"{path}, line {reader.line_num}: {error}; save it as CSV once more") from None
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    other = next((kind for sign, kind in _SEPARATORS.items() if len(names) == 1 and sign in names[0]), None)
+    if other:
+        raise SettingsError(f"{path} separates its columns by {other}; save it with commas")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise SettingsError(f"{path} has two columns named {twice!r}; rename one")
 
 
 def _cell(cell: str) -> Any:

@@ -1,7 +1,7 @@
 """How sure a mean or a difference is, against values worked out by hand."""
 
 import pytest
-from crag.eval.intervals import bootstrap, estimate, finding, noise, paired
+from crag.eval.intervals import bootstrap, chance, estimate, finding, noise, paired
 from crag.eval.records import Estimate
 
 
@@ -46,16 +46,17 @@ def test_a_difference_is_taken_over_rows_that_both_were_scored_on() -> None:
     """F69"""
     baseline = {"a": 0.2, "b": 0.4, "c": 1.0}
     system = {"a": 0.6, "b": 0.6, "d": 0.0}
-    value, pairs, changed = paired(baseline, system)
-    assert (value.mean, pairs, changed) == (0.3, 2, 2)
+    value, pairs, by_chance = paired(baseline, system)
+    assert (value.mean, pairs, by_chance) == (0.3, 2, 0.5)
     assert (value.low, value.high) == (0.2, 0.4)
 
 
 def test_pairing_sees_what_comparing_means_would_not() -> None:
     baseline = {str(n): n / 100 for n in range(50)}
     system = {key: value + 0.01 for key, value in baseline.items()}
-    value, pairs, changed = paired(baseline, system)
-    assert (value.mean, value.low, value.high, pairs, changed) == (0.01, 0.01, 0.01, 50, 50)
+    value, pairs, by_chance = paired(baseline, system)
+    assert (value.mean, value.low, value.high, pairs) == (0.01, 0.01, 0.01, 50)
+    assert by_chance == pytest.approx(2**-49)
 
 
 def test_noise_is_the_mean_deviation_between_repeats() -> None:
@@ -87,12 +88,35 @@ def test_a_difference_must_exceed_chance_and_the_judges_noise(
     difference: Estimate, noisy: float | None, higher: bool | None, said: str
 ) -> None:
     """F75"""
-    assert finding(difference, 40, 20, noisy, higher) == said
+    assert finding(difference, 40, 0.01, noisy, higher) == said
 
 
 def test_one_row_compares_nothing_and_five_that_differ_prove_nothing() -> None:
-    assert finding(Estimate(mean=None), 0, 0, None, True) == "not comparable"
-    assert finding(Estimate(mean=1.0), 1, 1, None, True) == "not comparable"
-    assert finding(interval(1.0, 1.0), 5, 5, None, True) == "within noise"
-    assert finding(interval(0.1, 0.9), 100, 5, None, True) == "within noise"
-    assert finding(interval(1.0, 1.0), 6, 6, None, True) == "better"
+    assert finding(Estimate(mean=None), 0, 1.0, None, True) == "not comparable"
+    assert finding(Estimate(mean=1.0), 1, 1.0, None, True) == "not comparable"
+    assert finding(interval(1.0, 1.0), 5, chance([1.0] * 5), None, True) == "within noise"
+    assert finding(interval(0.1, 0.9), 100, chance([1.0] * 5 + [0.0] * 95), None, True) == "within noise"
+    assert finding(interval(1.0, 1.0), 6, chance([1.0] * 6), None, True) == "better"
+
+
+def test_chance_is_the_share_of_signs_that_come_as_far() -> None:
+    # Of 8 ways to sign 1, 2, 4 only 1+2+4 and its opposite reach 7; four reach 5.
+    assert chance([1.0, 2.0, 4.0]) == 0.25
+    assert chance([-1.0, 2.0, 4.0]) == 0.5
+    assert chance([0.0, 0.0]) == 1.0
+    # 7 against 1: (1 + 8) of 256 ways on either side.
+    assert chance([1.0] * 7 + [-1.0] + [0.0] * 92) == pytest.approx(18 / 256)
+    # 40 values of two sizes: about 2.6 standard errors from 0.
+    assert chance([0.2] * 24 + [-0.3] * 3 + [0.1] * 3 + [-0.2] * 10) == pytest.approx(0.12, abs=0.05)
+
+
+@pytest.mark.parametrize(("up", "down", "rows"), [(7, 1, 10), (9, 2, 30), (12, 4, 100), (21, 10, 200)])
+def test_a_difference_that_signs_call_chance_is_noise_although_its_interval_lies_above_zero(
+    up: int, down: int, rows: int
+) -> None:
+    system = {str(n): 1.0 if n < up else -1.0 if n < up + down else 0.0 for n in range(rows)}
+    value, pairs, by_chance = paired(dict.fromkeys(system, 0.0), system)
+    assert value.low is not None
+    assert value.low > 0
+    assert by_chance > 0.05
+    assert finding(value, pairs, by_chance, None, True) == "within noise"

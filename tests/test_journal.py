@@ -70,6 +70,35 @@ def test_a_damaged_line_in_the_middle_is_refused_by_its_number(tmp_path: Path) -
         Journal(tmp_path, resume=True)
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "7", "-0.1", "1e999", "[" * 100_000])
+def test_an_edited_score_that_is_none_is_refused_by_its_number(tmp_path: Path, value: str) -> None:
+    path = begun(tmp_path)
+    path.write_text(path.read_text().replace('"value":0.5', f'"value":{value}'))
+    with pytest.raises(SettingsError, match="line 3"):
+        read_journal(path)
+
+
+def test_two_journals_in_one_file_are_refused(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    path.write_text(path.read_text() + origin(corpus="another").model_dump_json() + "\n")
+    with pytest.raises(SettingsError, match="line 4"):
+        read_journal(path)
+
+
+def test_a_journal_cut_off_anywhere_goes_on_with_all_its_whole_lines(tmp_path: Path) -> None:
+    whole = begun(tmp_path / "whole").read_bytes()
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    for end in range(len(whole) + 1):
+        (folder / "records.jsonl").write_bytes(whole[:end])
+        with Journal(folder, resume=True) as journal:
+            journal.begin(origin())
+            journal.row(failed("new"))
+        records = read_journal(folder / "records.jsonl")
+        lines = whole[:end].count(b"\n")
+        assert (len(records.rows), len(records.scores)) == (1 + (lines > 1), lines > 2)
+
+
 def test_results_are_never_overwritten(tmp_path: Path) -> None:
     path = begun(tmp_path)
     before = path.read_bytes()
@@ -217,6 +246,9 @@ def test_limits_name_the_last_system_or_the_one_they_say() -> None:
         ("answer_match", "METRIC=NUMBER"),
         ("answer_match=nan", "METRIC=NUMBER"),
         ("answer_match=inf", "METRIC=NUMBER"),
+        ("answer_match=2", "from 0 to 1"),
+        ("answer_match=-0.1", "from 0 to 1"),
+        ("answer_match=80%", "from 0 to 1"),
         ("answer_macth=0.5", "did you mean answer_match"),
         ("batched.answer_match=0.5", "no system batched"),
     ],

@@ -277,16 +277,19 @@ async def test_refusals_are_not_judged_and_answers_from_nothing_do_not_shine(ope
     assert [declined[name].value for name in FOUR] == [0.5, 0.5, None, None]
 
 
-async def test_a_judge_that_leaves_statements_out_has_not_judged_the_answer(openai_server: Serve) -> None:
+@pytest.mark.parametrize("times", [0, 2])
+async def test_a_judge_that_skips_or_repeats_statements_has_not_judged_the_answer(
+    openai_server: Serve, times: int
+) -> None:
     def forgetful(messages: Messages, said: str) -> str | None:
         return (
-            json.dumps({"statements": json.loads(said)["statements"][:1]})
+            json.dumps({"statements": json.loads(said)["statements"] * times})
             if task_of(messages) == "NLIStatement"
             else None
         )
 
     score = (await judged(openai_server(judge(forgetful)), names=["faithfulness"]))["faithfulness"]
-    assert (score.value, score.reason) == (None, "the judge left out statements that it was to judge")
+    assert (score.value, score.reason) == (None, "the judge did not judge each of the statements once")
     assert (score.applies, score.again, score.calls) == (True, False, 2)
 
 

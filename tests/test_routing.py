@@ -360,8 +360,20 @@ def test_of_a_conversation_the_last_turns_are_shown_that_fit() -> None:
         ("As a list please", "rephrase", True),
         ("as a list " * 20, "rephrase", False),
         ("今天天气真好，很高兴和你聊天", "smalltalk", True),
+        ("How are you?", "smalltalk", True),
+        ("Can you translate that into French?", "rephrase", True),
+        ("How high is the tower?", "smalltalk", False),
+        ("Tell me the price", "smalltalk", False),
+        ("hello world 程序怎么写?", "smalltalk", False),
+        ("thanks giving day is when?", "smalltalk", False),
+        ("谢谢，那它的价格是多少？", "smalltalk", False),
+        ("谢谢，那它的价格是多少？", "rephrase", False),
+        ("Does the tower have a toll?", "rephrase", False),
+        ("What is its price?", "rephrase", False),
     ],
 )
-def test_a_model_is_believed_about_short_messages(question: str, kind: str, believed: bool) -> None:
+def test_a_model_is_believed_about_short_messages_that_ask_nothing(
+    question: str, kind: str, believed: bool
+) -> None:
     history = [Turn(question="q", answer="a")]
     assert may_do_without(question, kind, history) is believed  # type: ignore[arg-type]

@@ -205,3 +205,31 @@ def test_a_few_of_many_come_from_every_group() -> None:
     samples = [Sample(id=f"{group}{n}", question="?", group=group) for group in "abc" for n in range(5)]
     assert [sample.id for sample in spread(samples, 4)] == ["a0", "a1", "b0", "c0"]
     assert spread(samples, 99) == samples
+
+
+def test_what_no_file_can_hold_again_is_read_as_question_marks(tmp_path: Path) -> None:
+    text = r'{"id": "\ud800", "question": "What is \udfff?", "answers": [["\ud800 1"]], "group": "\ud83d"}'
+    (sample,) = read(tmp_path, text)
+    assert (sample.id, sample.question, sample.answers, sample.group) == ("?", "What is ??", [["? 1"]], "?")
+    assert len(fingerprint([sample])) == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("set.jsonl", '{"question": "q", "id": ' + "1" * 5000 + "}", "line 1: it is not JSON"),
+        ("set.json", '[{"question": "q", "id": ' + "1" * 5000 + "}]", "is not JSON"),
+        ("set.csv", "question;answers\nWhat?;x\n", "separates its columns by semicolons"),
+        ("set.csv", "question\tanswers\nWhat?\tx\n", "separates its columns by tabs"),
+        ("set.csv", "question,question\nWhat?,Why?\n", "two columns named 'question'"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_complaint(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint) as raised:
+        read(tmp_path, text, name)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_expectation_that_is_no_word_says_nothing(tmp_path: Path) -> None:
+    (sample,) = read(tmp_path, '{"question": "q", "expect": ["use_kb"]}')
+    assert (sample.in_kb, sample.answerable) == (None, None)

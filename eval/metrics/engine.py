@@ -115,7 +115,7 @@ class Judged:
         wanted = self._COLUMNS[self._metric.name]
         value = float((await self._metric.ascore(**{name: columns[name] for name in wanted})).value)
         # The mean of cosines may be below 0.
-        return None if math.isnan(value) else min(max(value, 0.0), 1.0)
+        return min(max(value, 0.0), 1.0) if math.isfinite(value) else None
 
 
 async def _single(metric: Any, **columns: list[str]) -> float:
@@ -152,9 +152,9 @@ class _Judge(InstructorBaseRagasLLM):
 class _Faithfulness(Faithfulness):
     async def _create_verdicts(self, statements: list[str], context: str) -> Any:
         verdicts = await super()._create_verdicts(statements, context)
-        # Ragas takes the share of what comes back, so that statements left out would count as supported.
-        if len(verdicts.statements) < len(statements):
-            raise UnreadableError("the judge left out statements that it was to judge")
+        # Ragas takes the share of what comes back: what is left out, or said twice, would change it.
+        if len(verdicts.statements) != len(statements):
+            raise UnreadableError("the judge did not judge each of the statements once")
         return verdicts
 
 
