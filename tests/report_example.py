@@ -135,6 +135,7 @@ def _answer(sample: Sample, system: str, i: int, dice: random.Random) -> Answer:
         grounded=None if not corrected else i % 5 != 0,
         grounding_reason="60 is not in the context." if corrected and i % 5 == 0 else None,
         search_query="vector database enterprise 2026" if corrected and verdict != "correct" else None,
+        standalone_question=None,
         path=["retrieve", "score", "web_search", "assemble", "generate"]
         if corrected
         else ["retrieve", "generate"],
