@@ -1,11 +1,9 @@
 """`python -m crag.calibrate`: fit the evaluator and its thresholds to labelled questions of your own."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
-from crag.command import Parser, finish
-from crag.errors import CragError, SettingsError
+from crag.command import Parser, attempt, finish
 
 DESCRIPTION = """\
 Choose when a retrieval is correct, ambiguous or incorrect from questions of your own whose answers you know,
@@ -92,31 +90,16 @@ def _share(text: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    from crag import view
+    kept = "interrupted; grades that were paid for are kept, run again to go on"
+    return attempt(parser(), arguments, _run, kept)
 
-    view.prepare_streams()
-    args = parser().parse_args(arguments)
-    try:
-        from importlib import import_module
 
-        # By name: type checkers cannot follow a package whose folder stands elsewhere.
-        status: int = import_module("crag.eval.calibration_run").run(args)
-        return status
-    except SettingsError as error:
-        view.note(f"crag: {error}")
-        return 2
-    except CragError as error:
-        view.note(f"crag: {error}")
-        return 1
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except OSError as error:
-        view.note(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        return 1
-    except KeyboardInterrupt:
-        view.note("crag: interrupted; grades that were paid for are kept, run again to go on")
-        return 130
+def _run(args: argparse.Namespace) -> int:
+    from importlib import import_module
+
+    # By name: type checkers cannot follow a package whose folder stands elsewhere.
+    status: int = import_module("crag.eval.calibration_run").run(args)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,10 +1,18 @@
-"""What the commands share: arguments wrong in one line, and a Ctrl-C that ends without a traceback."""
+"""What the commands share: arguments wrong in one line, failures in one line, a bar, a quiet Ctrl-C."""
 
 import argparse
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
+
+from crag.errors import CragError, SettingsError
+from crag.view import note, prepare_streams, printable
+
+Advance = Callable[[str, int, int | None], None]
+"""Told what is being done, how much is done, and of how much, where that is known."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,6 +29,63 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with the complaint and a pointer to the help."""
         self.exit(2, f"crag: {' '.join(message.split())}; see {self.prog} --help\n")
+
+
+def attempt(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    work: Callable[[argparse.Namespace], int],
+    interrupted: str = "interrupted",
+) -> int:
+    """Do the work of a command; returns its status, or says in one line on standard error why it failed.
+
+    2 for settings and arguments; 1 for what could not be done, and when the reader of standard output has
+    gone; 130 on Ctrl-C, with what `interrupted` says of it.
+    """
+    prepare_streams()
+    args = parser.parse_args(arguments)
+    try:
+        return work(args)
+    except SettingsError as error:
+        note(f"crag: {error}")
+        return 2
+    except CragError as error:
+        note(f"crag: {error}")
+    except BrokenPipeError:
+        drop_output()
+    except OSError as error:
+        note(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
+    except KeyboardInterrupt:
+        note(f"crag: {interrupted}")
+        return 130
+    return 1
+
+
+def drop_output() -> None:
+    """Whoever read standard output has gone; Python must not try to flush it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def bar(total: int | None = None) -> Iterator[Advance]:
+    """A progress bar on standard error, which is a terminal; it is gone when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=total)
+
+        def advance(what: str, done: int, total: int | None) -> None:
+            line = " ".join(printable(what).split())[:60]
+            shown.update(task, description=line, completed=done, total=total)
+
+        yield advance
 
 
 def finish(main: Callable[[], int]) -> NoReturn:

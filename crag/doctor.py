@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.command import Parser, finish
-from crag.errors import CragError, SettingsError
+from crag.command import Parser, attempt, finish
+from crag.errors import CragError
 
 if TYPE_CHECKING:
     from crag.settings import Endpoint, Role, Settings
@@ -51,17 +51,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
+    return attempt(parser(), arguments, _run)
+
+
+def _run(args: argparse.Namespace) -> int:
     from crag import view
+    from crag.settings import Settings
 
-    view.prepare_streams()
-    args = parser().parse_args(arguments)
-    try:
-        from crag.settings import Settings
-
-        settings = Settings(**({"kb": args.kb} if args.kb is not None else {}))
-    except SettingsError as error:
-        view.note(f"crag: {error}")
-        return 2
+    settings = Settings(**({"kb": args.kb} if args.kb is not None else {}))
     checks = []
     for check in examine(settings):
         checks.append(check)

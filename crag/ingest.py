@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from crag.command import Parser, finish
-from crag.errors import CragError, SettingsError
+from crag.command import Parser, attempt, bar, drop_output, finish
 
 if TYPE_CHECKING:
     from crag.knowledge.report import FileReport, IngestReport
@@ -47,24 +46,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    args = parser().parse_args(arguments)
-    try:
-        report = _ingest(args)
-    except SettingsError as error:
-        sys.stderr.write(f"crag: {error}\n")
-        return 2
-    except CragError as error:
-        sys.stderr.write(f"crag: {error}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": ") + "\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("crag: interrupted; what was stored is kept, run again to go on\n")
-        return 130
+    return attempt(parser(), arguments, _run, "interrupted; what was stored is kept, run again to go on")
+
+
+def _run(args: argparse.Namespace) -> int:
+    report = _ingest(args)
     try:
         if args.json:
             sys.stdout.write(json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n")
@@ -72,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(_table(report, verbose=args.verbose))
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stderr.close()
+        drop_output()
     return 0 if report.ok else 1
 
 
@@ -92,20 +78,8 @@ def _ingest(args: argparse.Namespace) -> "IngestReport":
 def _progress() -> "Iterator[Progress]":
     """A bar on a terminal; elsewhere one plain line for each notice, none for each file."""
     if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=None)
-            yield lambda done, total, what: bar.update(
-                task, completed=done, total=total or 1, description=_printable(what)[:60]
-            )
+        with bar() as advance:
+            yield lambda done, total, what: advance(_printable(what), done, total or 1)
         return
     told: set[str] = set()
 

@@ -1,15 +1,15 @@
 """`python -m crag.run`: ask one question and see the answer, its sources and how it came about."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from crag.command import Parser, finish
-from crag.errors import CragError, SettingsError
+from crag.command import Parser, attempt, finish
+from crag.errors import SettingsError
 
 if TYPE_CHECKING:
+    from crag.answer import Answer
     from crag.settings import Settings
 
 DESCRIPTION = """\
@@ -125,39 +125,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    from crag import view
-
-    view.prepare_streams()
-    args = parser().parse_args(arguments)
-    try:
-        return _run(args)
-    except SettingsError as error:
-        view.note(f"crag: {error}")
-        return 2
-    except CragError as error:
-        from crag.pipeline import RunError
-
-        if isinstance(error, RunError) and error.answer.documents:
-            # What was found and paid for is shown although nobody could make an answer of it.
-            if args.json:
-                view.write_answer(error.answer.model_dump_json(indent=2))
-            else:
-                view.explain(error.answer, verbose=True)
-        elif isinstance(error, RunError):
-            for warning in error.answer.warnings:
-                view.note(f"crag: warning: {warning}")
-        view.note(f"crag: {error}")
-        return 1
-    except BrokenPipeError:
-        # Whoever read the answer has gone; Python must not try to flush it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        view.note(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        return 1
-    except KeyboardInterrupt:
-        view.note("crag: interrupted")
-        return 130
+    return attempt(parser(), arguments, _run)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -165,7 +133,7 @@ def _run(args: argparse.Namespace) -> int:
 
     question = _question(args)
     settings = _settings(args)
-    from crag.pipeline import ask
+    from crag.pipeline import RunError
 
     if settings.endpoint("generator") is None and not args.json:
         view.note(
@@ -173,6 +141,18 @@ def _run(args: argparse.Namespace) -> int:
             "Set OPENAI_API_KEY, or OPENAI_BASE_URL for another server, to have it written."
         )
     options: dict[str, Any] = {"settings": settings, "graph": args.graph or "crag", "thread": args.thread}
+    try:
+        _answer(args, question, options)
+    except RunError as error:
+        _show_unanswered(error.answer, as_json=args.json)
+        raise
+    return 0
+
+
+def _answer(args: argparse.Namespace, question: str, options: dict[str, Any]) -> None:
+    from crag import view
+    from crag.pipeline import ask
+
     if args.stream and not args.json:
         answer = ask(question, **options, on_text=lambda piece: view.write_answer(piece, end=""))
         view.write_answer("")
@@ -181,7 +161,19 @@ def _run(args: argparse.Namespace) -> int:
         view.write_answer(answer.model_dump_json(indent=2) if args.json else answer.answer)
     if not args.json:
         view.explain(answer, verbose=args.verbose)
-    return 0
+
+
+def _show_unanswered(answer: "Answer", *, as_json: bool) -> None:
+    """What was found and paid for is shown although nobody could make an answer of it."""
+    from crag import view
+
+    if answer.documents and as_json:
+        view.write_answer(answer.model_dump_json(indent=2))
+    elif answer.documents:
+        view.explain(answer, verbose=True)
+    else:
+        for warning in answer.warnings:
+            view.note(f"crag: warning: {warning}")
 
 
 def _question(args: argparse.Namespace) -> str:

@@ -1,7 +1,6 @@
 """`python eval/benchmark.py`, `python -m crag.eval.benchmark`: systems compared on a set of questions."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,31 +101,15 @@ def _dollars(text: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    args = parser().parse_args(arguments)
-    from crag.errors import CragError, SettingsError
-    from crag.view import note, prepare_streams
+    from crag.command import attempt
 
-    prepare_streams()
-    try:
-        from .session import run
+    return attempt(parser(), arguments, _run)
 
-        return run(args)
-    except SettingsError as error:
-        note(f"crag: {error}")
-        return 2
-    except CragError as error:
-        note(f"crag: {error}")
-        return 1
-    except BrokenPipeError:
-        # Whoever read the table has gone; Python must not try to flush it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        note(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        return 1
-    except KeyboardInterrupt:
-        note("crag: interrupted")
-        return 130
+
+def _run(args: argparse.Namespace) -> int:
+    from .session import run
+
+    return run(args)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from crag.calibration import save_calibration
+from crag.command import bar
 from crag.embedded.vectors import PassageVectors
 from crag.errors import SettingsError
 from crag.knowledge.embeddings import embedded_embeddings
@@ -111,10 +112,5 @@ def _progress() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+    with bar() as advance:
+        yield advance

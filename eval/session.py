@@ -6,10 +6,11 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from crag.command import bar
 from crag.errors import CragError, SettingsError
 from crag.view import note
 
@@ -169,26 +170,15 @@ def _show(result: Result) -> None:
 @contextmanager
 def _progress(total: int) -> Iterator[OnProgress]:
     """A bar on a terminal; elsewhere a line now and then."""
-    if not sys.stderr.isatty():
-        done = 0
+    done = 0
+    with bar(total) if sys.stderr.isatty() else nullcontext() as advance:
 
         def tell(what: str) -> None:
             nonlocal done
             done += 1
-            if done * TOLD // total > (done - 1) * TOLD // total:
+            if advance:
+                advance(what, done, total)
+            elif done * TOLD // total > (done - 1) * TOLD // total:
                 say(f"{done} of {total}")
 
         yield tell
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda what: bar.update(task, advance=1, description=" ".join(what.split())[:60])
