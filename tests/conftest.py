@@ -1,3 +1,7 @@
+import hashlib
+import os
+import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,8 @@ from tests.openai_server import openai_server
 
 __all__ = ["openai_server"]
 
-SAMPLE = Path(__file__).parent.parent / "data" / "kb"
+ROOT = Path(__file__).parent.parent
+SAMPLE = ROOT / "data" / "kb"
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +24,35 @@ def encoder() -> EmbeddedEmbeddings:
 
 
 @pytest.fixture(scope="session")
-def sample_kb(tmp_path_factory: pytest.TempPathFactory, encoder: EmbeddedEmbeddings) -> Path:
-    """The knowledge base of the sample documents, for tests that only read it."""
+def sample_kb(
+    tmp_path_factory: pytest.TempPathFactory, encoder: EmbeddedEmbeddings, request: pytest.FixtureRequest
+) -> Path:
+    """The knowledge base of the sample documents, for tests that only read it.
+
+    Embedding them takes half a minute of a processor, so a copy is kept in pytest's cache for the next run
+    (`--cache-clear` forgets it), named by all that it is made of.
+    """
     folder = tmp_path_factory.mktemp("sample") / "kb"
+    cache = getattr(request.config, "cache", None)
+    kept = cache.mkdir("sample_kb") / _ingredients(encoder) if cache else None
+    if kept and kept.exists():
+        shutil.copytree(kept, folder)
+        return folder
     assert ingest([SAMPLE], Settings(_env_file=None, kb=folder), encoder).ok
+    if kept:
+        half = kept.with_name(f"{kept.name}-{os.getpid()}")
+        shutil.copytree(folder, half)
+        if kept.exists():
+            shutil.rmtree(half)
+        else:
+            half.rename(kept)
     return folder
+
+
+def _ingredients(encoder: EmbeddedEmbeddings) -> str:
+    """A hash of the documents, of the code that reads, splits and stores them, and of what it stands on."""
+    digest = hashlib.sha256(f"{encoder.model_id} {version('chromadb')}".encode())
+    code = [*(ROOT / "crag" / "knowledge").glob("*.py"), *(ROOT / "crag").glob("*.py")]
+    for path in sorted([*(path for path in SAMPLE.rglob("*") if path.is_file()), *code]):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
