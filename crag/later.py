@@ -31,8 +31,10 @@ class Later(Generic[P, T]):
 
     def __init__(self, build: Callable[[], Callable[P, Awaitable[T]]]) -> None:
         self._part = once(build)
+        self._ready: Callable[P, Awaitable[T]] | None = None
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Build if need be, then call."""
-        part = await asyncio.to_thread(self._part)
-        return await part(*args, **kwargs)
+        if self._ready is None:
+            self._ready = await asyncio.to_thread(self._part)
+        return await self._ready(*args, **kwargs)

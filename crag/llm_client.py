@@ -67,4 +67,5 @@ class OpenAIClient:
             use_responses_api=False,
             openai_proxy="",
             http_async_client=http,
+            http_socket_options=(),  # the client has its own transport
         )
