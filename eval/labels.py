@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 from crag.errors import SettingsError
 from crag.language import language_of
 
-from .matching import phrase
+from .matching import names, phrase
+from .samples import named_after
 
 _PART = re.compile(r"[#:]\d{1,4}$")
 LEAST_DOCUMENTS = 5
@@ -135,7 +136,7 @@ def _name(row: dict[str, Any], where: str) -> str:
     question = row.get("question")
     if not isinstance(question, str) or not question.strip():
         raise SettingsError(f'{where} has no "question"')
-    return str(row.get("id") or hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:12])
+    return str(row.get("id") or named_after(question.strip()))
 
 
 def _gold(row: dict[str, Any], where: str) -> GoldQuestion:
@@ -193,19 +194,9 @@ def _relevant(question: GoldQuestion, passage: LabelledPassage) -> bool | None:
         return None
     text = phrase(passage.text)
     holds = any(all(phrase(part) in text for part in answer) for answer in question.answers)
-    if any(_is(name, passage) for name in question.gold):
+    if any(names(gold, passage.id, passage.source) for gold in question.gold):
         return True if holds or not question.answers else None
     return None if holds else False
-
-
-def _is(name: str, passage: LabelledPassage) -> bool:
-    """Whether a gold id names a passage: by its id or a part of that document, or by the end of its path."""
-    if name in {passage.id, passage.id.rpartition("#")[0]}:
-        return True
-    source, path = passage.source.replace("\\", "/"), name.replace("\\", "/")
-    # A question set names its files from a folder of its own; two names must agree in what both tell.
-    shared = min(source.count("/"), path.count("/")) + 1
-    return bool(source) and source.split("/")[-shared:] == path.split("/")[-shared:]
 
 
 def documents(questions: list[LabelledQuestion]) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Whether an answer says what is known to be right: words are compared, never spelling or punctuation."""
+"""Whether an answer says what is known to be right, and a document is one that holds it.
+
+Words are compared, never spelling or punctuation.
+"""
 
 import re
 from collections import Counter
@@ -38,6 +41,18 @@ def f1(expected: str, answer: str) -> float:
     wanted, given = _without_articles(words(expected)), _without_articles(words(answer))
     common = sum((Counter(wanted) & Counter(given)).values())
     return 2 * common / (len(wanted) + len(given)) if common else 0.0
+
+
+def names(gold: str, key: str, source: str) -> bool:
+    """Whether a gold id names a document: by its id, that of the whole it is a part of, or its source.
+
+    Of two paths one may begin further down: a question set names its files from a folder of its own.
+    """
+    whole, _, part = key.rpartition("#")
+    if gold == key or (part.isdecimal() and gold == whole):
+        return True
+    one, other = (path.replace("\\", "/") for path in (gold, source))
+    return bool(one and other) and (one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}"))
 
 
 def _headless(found: list[str]) -> Sequence[str]:

@@ -58,6 +58,11 @@ def read_samples(path: Path) -> list[Sample]:
     return samples
 
 
+def named_after(question: str) -> str:
+    """The id of a question that has none, the same in every run and file."""
+    return "q-" + hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:12]
+
+
 def fingerprint(samples: Iterable[Sample]) -> str:
     """A hash of what the questions say, whatever the file looks like."""
     digest = hashlib.sha256()
@@ -118,7 +123,7 @@ def _answerable(row: Line, in_kb: bool | None, in_web: bool | None, *, known: bo
 def _id(row: Line, question: str) -> str:
     given = row.get("id")
     if given is None or str(given).strip() == "":
-        return "q-" + hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:12]
+        return named_after(question)
     if isinstance(given, (list, dict)):
         raise _BadLineError("its id is neither text nor a number")
     return str(given).strip()

@@ -1,5 +1,5 @@
 import pytest
-from crag.eval.matching import f1, phrase, words
+from crag.eval.matching import f1, names, phrase, words
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,23 @@ def test_f1_counts_common_words_by_hand() -> None:
     assert f1("北京", "首都是北京") == pytest.approx(4 / 7)
     assert f1("yes", "no") == 0
     assert f1("A", "a") == 1
+
+
+@pytest.mark.parametrize(
+    ("gold", "key", "source", "named"),
+    [
+        ("faq-7", "faq-7", "faq.jsonl", True),
+        ("faq-7", "faq-7#2", "faq.jsonl", True),
+        ("faq-7", "faq-7#b", "faq.jsonl", False),
+        ("kb/en/faq.md", "x", "en/faq.md", True),
+        ("en/faq.md", "x", "kb/en/faq.md", True),
+        ("en\\faq.md", "x", "kb\\en\\faq.md", True),
+        ("old-faq.md", "x", "faq.md", False),
+        ("zh/faq.md", "x", "en/faq.md", False),
+        ("faq.md", "x", "", False),
+    ],
+)
+def test_a_gold_id_names_documents_by_id_and_by_the_end_of_a_path(
+    gold: str, key: str, source: str, named: bool
+) -> None:
+    assert names(gold, key, source) is named

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crag.eval.labels import read_labels
 from crag.eval.plan import spread
 from crag.eval.records import Sample
 from crag.eval.samples import fingerprint, read_samples
@@ -233,3 +234,10 @@ def test_what_cannot_be_meant_is_one_complaint(tmp_path: Path, name: str, text: 
 def test_an_expectation_that_is_no_word_says_nothing(tmp_path: Path) -> None:
     (sample,) = read(tmp_path, '{"question": "q", "expect": ["use_kb"]}')
     assert (sample.in_kb, sample.answerable) == (None, None)
+
+
+def test_a_question_without_an_id_has_one_name_in_benchmarks_and_calibrations(tmp_path: Path) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text(lines({"question": " When is low tide? ", "gold_ids": ["tides.md"]}), encoding="utf-8")
+    assert read_samples(file)[0].id == "q-09b7ad537452"
+    assert read_labels([file]).gold[0].id == "q-09b7ad537452"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from crag.answer import Answer, ScoredDocument
 
-from ..matching import f1, phrase
+from ..matching import f1, names, phrase
 from ..records import Row, Sample, Score
 from .catalogue import LOCAL
 from .loading import engine
@@ -181,18 +181,8 @@ def _empty(answer: Answer) -> Outcome:
 
 
 def _gold(document: ScoredDocument, sample: Sample) -> str | None:
-    """The gold id that a document answers to: its own, that of the whole it is a part of, or its source.
-
-    Of two paths one may begin further down: documents are named from the folder they are read from.
-    """
-    whole, _, part = document.id.rpartition("#")
-    names = {document.id, whole if part.isdecimal() else "", document.source}
-    ends = document.source.replace("\\", "/")
-    return next((gold for gold in sample.gold_ids if gold in names or _same_path(gold, ends)), None)
-
-
-def _same_path(one: str, other: str) -> bool:
-    return bool(one and other) and (one.endswith(f"/{other}") or other.endswith(f"/{one}"))
+    """The gold id that a document answers to."""
+    return next((gold for gold in sample.gold_ids if names(gold, document.id, document.source)), None)
 
 
 _MEASURES: dict[str, Callable[[Sample, Row, Answer], Awaitable[Outcome]]] = {
