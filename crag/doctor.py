@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> int:
     failed = any(check.state == "failed" for check in checks)
     if args.json:
         report = {"ok": not failed, "checks": [check._asdict() for check in checks], **about(settings)}
-        view.write_answer(json.dumps(report, ensure_ascii=False, indent=2))
+        view.write_json(json.dumps(report, ensure_ascii=False, indent=2))
     else:
         for title, facts in about(settings).items():
             view.write_answer(f"\n{title}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))

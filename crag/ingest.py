@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from crag import view
 from crag.command import Parser, attempt, bar, drop_output, finish
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
     report = _ingest(args)
     try:
         if args.json:
-            sys.stdout.write(json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n")
+            view.write_json(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
         else:
             sys.stdout.write(_table(report, verbose=args.verbose))
         sys.stdout.flush()
@@ -69,7 +70,7 @@ def _ingest(args: argparse.Namespace) -> "IngestReport":
     from crag.knowledge.sync import ingest
 
     for line in settings.unread:
-        sys.stderr.write(f"crag: warning: {_printable(line)}\n")
+        view.note(f"crag: warning: {line}")
     with _progress() as progress:
         return ingest(args.paths, settings, progress=progress)
 
@@ -87,7 +88,7 @@ def _progress() -> "Iterator[Progress]":
         line = f"reading {total} files" if done == 0 and " " not in what else what
         if done == 0 and line not in told:
             told.add(line)
-            sys.stderr.write(f"crag: {line}\n")
+            view.note(f"crag: {line}")
 
     yield tell
 

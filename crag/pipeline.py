@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from langgraph.errors import GraphRecursionError
 
+from crag import tracing
 from crag.answer import Answer, UsedThresholds, read_state
 from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited, cleaner
@@ -82,10 +83,11 @@ async def aask(
             thresholds=_thresholds(services) if _judged(state, graph) else None,
             models=services.models.model_copy(update=_idle(state, graph)),
             total_s=time.perf_counter() - began,
-            warnings=[*settings.unread, *services.warnings],
+            warnings=[*settings.unread, *services.warnings, *([untraced] if untraced else [])],
             cited=cited(state.get("answer", "")) if state.get("answered") else [],
         )
 
+    untraced = tracing.without_key()
     state: CRAGState = {"question": question}
     stream = _Stream(on_text) if on_text else None
     thread = thread_id(settings, thread) if thread else None
@@ -100,17 +102,18 @@ async def aask(
         if thread:
             await check_thread(compiled, config, settings)
         try:
-            async for mode, event in compiled.astream(
-                # A thread is kept as it is after a question; a copy after each step would be read by nobody.
-                CRAGInput(question=question),
-                config,
-                stream_mode=modes,
-                durability="exit" if thread else None,
-            ):
-                if mode == "values":
-                    state = cast("CRAGState", event)
-                elif stream:
-                    stream.message(event, state)
+            with tracing.traced(wanted=untraced is None):
+                async for mode, event in compiled.astream(
+                    # A thread is kept as it is after a question; nobody would read a copy after each step.
+                    CRAGInput(question=question),
+                    config,
+                    stream_mode=modes,
+                    durability="exit" if thread else None,
+                ):
+                    if mode == "values":
+                        state = cast("CRAGState", event)
+                    elif stream:
+                        stream.message(event, state)
         except CragError as error:
             raise RunError(str(error), answer(state)) from error
         except GraphRecursionError:

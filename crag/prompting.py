@@ -20,9 +20,17 @@ from crag.language import Language
 LONGEST_LABEL = 300
 """Characters of a title or an address that a prompt shows."""
 
-_CHAT_TOKEN = re.compile(r"<(?=\||/?(?:think|thinking|thought)>)", re.IGNORECASE)
 _MARK = re.compile(r"<<<([0-9a-f]{12})\b")
+_CHAT_TOKEN = re.compile(
+    r"<(?=[|｜]|/?(?:think|thinking|thought|s)>|(?:bos|eos|sop|eop)>|(?:start|end)_of_turn>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|gMASK)\])",
+    re.IGNORECASE,
+)
 _HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+# Joiners and selectors mean something between letters and emoji, but not inside of a fence.
+_UNSEEN = "[\u00ad\u034f\u180e\u200c\u200d\ufe00-\ufe0f]*"
+_OPENING = re.compile(f"(?:[<＜﹤]{_UNSEEN}){{3,}}")
+_CLOSING = re.compile(f"(?:[>＞﹥]{_UNSEEN}){{3,}}")
 
 
 @dataclass(frozen=True)
@@ -131,5 +139,5 @@ def _defused(text: str) -> str:
     """
     text = text.encode("utf-8", "replace").decode()
     text = _HIDDEN.sub("", text)
-    text = _CHAT_TOKEN.sub("‹", text)
-    return text.replace("<<<", "‹‹‹").replace(">>>", "›››")
+    text = _CHAT_TOKEN.sub(lambda found: "‹" if found[0] == "<" else "(", text)
+    return _CLOSING.sub("›››", _OPENING.sub("‹‹‹", text))

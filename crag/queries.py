@@ -5,7 +5,7 @@ import re
 from crag.budget import count_tokens
 from crag.errors import ModelError
 from crag.interfaces import Chat, Rewriter
-from crag.language import language_of
+from crag.language import han_count, language_of
 from crag.metering import meter
 from crag.prompting import prompt
 from crag.reading import SENTENCE_END
@@ -47,8 +47,9 @@ class KeywordRewriter:
             meter().warn(f"searching with the question itself: {error}")
             return fit_query(question)
         query = _first_query(reply)
-        if not query:
-            meter().warn(f"searching with the question itself: {self._chat.name} wrote no usable query")
+        if not query or _translated(question, query):
+            why = "translated the question" if query else "wrote no usable query"
+            meter().warn(f"searching with the question itself: {self._chat.name} {why}")
             return fit_query(question)
         return fit_query(query)
 
@@ -87,6 +88,14 @@ def fit_query(query: str, limit: int = LONGEST_QUERY) -> str:
     space = cut.rfind(" ")
     between_words = line[limit].isspace() or not (line[limit - 1 : limit + 1].isascii())
     return cut[:space] if space > limit // 2 and not between_words else cut.rstrip()
+
+
+def _translated(question: str, query: str) -> bool:
+    """Whether a Chinese question became words of another script that it does not hold itself."""
+    if language_of(question) != "zh" or han_count(query):
+        return False
+    known = set(re.findall(r"\w+", question.casefold(), re.ASCII))
+    return any(word not in known for word in re.findall(r"[a-z]\w+", query.casefold(), re.ASCII))
 
 
 def _first_query(reply: str) -> str:

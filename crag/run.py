@@ -129,8 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from crag import view
+    from crag import tracing, view
 
+    tracing.tell_once()
     question = _question(args)
     settings = _settings(args)
     from crag.pipeline import RunError
@@ -150,16 +151,17 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _answer(args: argparse.Namespace, question: str, options: dict[str, Any]) -> None:
-    from crag import view
+    from crag import tracing, view
     from crag.pipeline import ask
 
     if args.stream and not args.json:
-        answer = ask(question, **options, on_text=lambda piece: view.write_answer(piece, end=""))
-        view.write_answer("")
-    else:
+        options["on_text"] = lambda piece: view.write_answer(piece, end="")
+    with tracing.traced(wanted=not args.no_web):
         answer = ask(question, **options)
-        view.write_answer(answer.model_dump_json(indent=2) if args.json else answer.answer)
-    if not args.json:
+    if args.json:
+        view.write_json(answer.model_dump_json(indent=2))
+    else:
+        view.write_answer("" if args.stream else answer.answer)
         view.explain(answer, verbose=args.verbose)
 
 
@@ -168,7 +170,7 @@ def _show_unanswered(answer: "Answer", *, as_json: bool) -> None:
     from crag import view
 
     if answer.documents and as_json:
-        view.write_answer(answer.model_dump_json(indent=2))
+        view.write_json(answer.model_dump_json(indent=2))
     elif answer.documents:
         view.explain(answer, verbose=True)
     else:

@@ -29,6 +29,12 @@ def write_answer(text: str, *, end: str = "\n") -> None:
     sys.stdout.flush()
 
 
+def write_json(text: str) -> None:
+    """JSON on standard output, with escapes in place of characters that steer a terminal."""
+    sys.stdout.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.flush()
+
+
 def note(text: str) -> None:
     """One line on standard error."""
     print(" ".join(printable(text).splitlines()), file=sys.stderr)

@@ -14,6 +14,7 @@ from crag.embedded.vectors import PassageVectors
 from crag.errors import SettingsError
 from crag.knowledge.embeddings import embedded_embeddings
 from crag.settings import Settings
+from crag.view import write_answer, write_json
 
 from . import calibrate, calibration_view, scoring
 from .calibrate import Report
@@ -94,7 +95,7 @@ def _show(
             "plot": str(page) if page else None,
             "use": use,
         }
-        sys.stdout.write(json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+        write_json(json.dumps(told, ensure_ascii=False, indent=2))
         return
     lines = [calibration_view.text(report), ""]
     if page:
@@ -103,7 +104,7 @@ def _show(
         lines += [f"Written to {written}. It is used where this is set, in the environment or .env:", *use]
     else:
         lines.append("Nothing was written; --write-anyway writes the thresholds nonetheless.")
-    sys.stdout.write("\n".join(lines) + "\n")
+    write_answer("\n".join(lines))
 
 
 @contextmanager

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crag.view import printable
+
 from .records import Difference, Estimate, MetricResult, Result
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 HEADLINES = ("accuracy", "answer_match", "refusal_accuracy", "route_accuracy", "gold_kept", "groundedness")
 """Metrics shown group by group, beside the judged ones; the report has all of them."""
@@ -32,7 +35,7 @@ def show(result: Result, console: "Console") -> None:
         console.print(_comparison(result, rows, groups=True))
     console.print(_bill(result))
     for note in result.notes:
-        console.print(f"Note: {note}", markup=False, highlight=False)
+        console.print(_plain(f"Note: {note}"))
 
 
 def _names(result: Result) -> list[str]:
@@ -57,7 +60,7 @@ def _comparison(result: Result, rows: Sequence[tuple[str, str]], *, groups: bool
         cells += [_change(_difference(result, system, metric, group)) for system in systems[1:]]
         head = ([group if group != last else ""] if groups else []) + [metric]
         last = group
-        table.add_row(*head, *cells)
+        table.add_row(*map(_plain, (*head, *cells)))
     return table
 
 
@@ -67,8 +70,15 @@ def _table(*columns: str) -> "Table":
 
     table = Table(box=box.MARKDOWN)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(_plain(column), overflow="fold")
     return table
+
+
+def _plain(text: str) -> "Text":
+    """Text in which neither markup nor control characters count: groups are named by a data set."""
+    from rich.text import Text
+
+    return Text(" ".join(printable(text).split()))
 
 
 def _difference(result: Result, system: str, metric: str, group: str) -> Difference | None:

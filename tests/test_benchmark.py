@@ -157,6 +157,7 @@ def kept(out: Path) -> set[str]:
 def test_a_run_that_is_interrupted_and_then_killed_goes_on_without_asking_twice(
     bench: Bench, eight: Path, tmp_path: Path, sample_kb: Path, openai_server: Callable[..., OpenAIServer]
 ) -> None:
+    """F70."""
     server, out = openai_server("So it is [1].", latency=0.4), tmp_path / "out"
 
     first = start(sample_kb, eight, out, server.url)
@@ -194,6 +195,7 @@ def test_a_difficult_judge_leaves_gaps_that_are_counted_and_nothing_is_paid_twic
     openai_server: Callable[..., OpenAIServer],
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """F69, F71."""
     busy = iter([True] * 3)
 
     def disturb(messages: list[dict[str, Any]], reply: str) -> "str | Reply | None":
@@ -244,6 +246,7 @@ def test_a_limit_on_the_cost_stops_and_says_how_to_go_on(
     openai_server: Callable[..., OpenAIServer],
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """F81."""
     server, out = openai_server("So it is [1]."), tmp_path / "out"
     prices = {"CRAG_PRICE_INPUT": "1000", "CRAG_PRICE_OUTPUT": "1000", "CRAG_CONCURRENCY": "1"}
     flags = ["--dataset", eight, "--out", out, "--systems", "fixed", "--metrics", "refusal_rate"]

@@ -51,6 +51,7 @@ def test_whole_documents_come_first_the_last_is_cut_at_a_sentence_and_the_rest_l
 
 
 def test_one_huge_page_does_not_push_the_others_out_and_gets_what_they_leave() -> None:
+    """F27."""
     huge, small = doc("网页内容很长。" * 50_000, "huge"), doc("The answer.", "small")
     kept, _ = pack([huge, small], 2000)
     assert [d.id for d in kept] == ["huge", "small"]
@@ -69,6 +70,7 @@ def test_nothing_gives_nothing() -> None:
 
 @given(st.lists(st.text(alphabet="ab。. 中\n", max_size=400), max_size=6), st.integers(0, 300))
 def test_the_budget_holds_whatever_the_documents(texts: list[str], budget: int) -> None:
+    """F27."""
     documents = [doc(text, str(n)) for n, text in enumerate(texts)]
     kept, cut = pack(documents, budget)
     assert sum(count_tokens(d.page_content) + AROUND for d in kept) <= budget

@@ -58,6 +58,7 @@ def cleaned(text: str, sources: int = 4) -> str:
     ],
 )
 def test_citations_are_brought_into_one_form(written: str, clean: str) -> None:
+    """F32."""
     assert cleaned(written) == clean
 
 

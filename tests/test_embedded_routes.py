@@ -82,6 +82,7 @@ async def test_a_borderline_question_merges_both(asked: Callable[..., Any]) -> N
 
 
 async def test_a_question_nobody_answers_is_refused_in_its_language(asked: Callable[..., Any]) -> None:
+    """F33, F35."""
     answer = await asked("周末从西湖到灵隐寺的末班公交是几点？")
     assert answer.answered is False
     assert answer.answer == "在您的文档和网络上都没有找到答案。"

@@ -115,6 +115,7 @@ def test_help_teaches_with_examples_and_loads_nothing_heavy() -> None:
 
 
 def test_names_that_the_terminal_cannot_show_do_not_stop_the_report(folder: Path) -> None:
+    """F53."""
     (folder / "emoji😀.txt").write_bytes(b"")
     script = "import sys, crag.knowledge.sync as s\nfrom tests.toy import ToyEmbeddings\n"
     script += "s.settings_embeddings = lambda _: ToyEmbeddings()\nfrom crag.ingest import main\n"

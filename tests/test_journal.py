@@ -191,6 +191,7 @@ def test_a_mean_at_the_limit_passes_and_below_it_fails_with_both_numbers() -> No
 
 @pytest.mark.parametrize("mean", [None, float("nan")])
 def test_what_has_no_value_never_passes(mean: float | None) -> None:
+    """F10."""
     nothing = result(("crag", "answer_match", mean), unscored=2)
     (floor,) = failures(nothing, [Limit("crag", "answer_match", 0)])
     assert floor == "crag.answer_match has no value (2 rows unscored); nothing is proved"
@@ -254,6 +255,7 @@ def test_limits_name_the_last_system_or_the_one_they_say() -> None:
     ],
 )
 def test_limits_that_cannot_be_held_are_refused(text: str, complaint: str) -> None:
+    """F10."""
     with pytest.raises(SettingsError, match=complaint):
         parse_limit(text, "--fail-under", ["fixed", "crag"], METRICS)
 

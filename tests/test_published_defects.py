@@ -153,7 +153,7 @@ async def test_a_reply_without_a_score_is_unscored_and_ambiguous(openai_server: 
 
 
 async def test_a_no_with_a_full_stop_is_a_no_and_the_web_is_asked(openai_server: Serve) -> None:
-    """The notebook corrects only where the reply is exactly "no"."""
+    """F13: The notebook corrects only where the reply is exactly "no"."""
     server = openai_server(script("Relevant: No."))
     answer = await asked(server, "agentic", web_search=search)
     assert answer.verdict == "incorrect"
@@ -189,7 +189,7 @@ async def test_one_failed_grade_ends_nothing(openai_server: Serve) -> None:
 
 
 async def test_documents_are_graded_side_by_side(openai_server: Serve) -> None:
-    """llm-in-action, the notebook and langchainrust's alternatives wait for one document after another."""
+    """F79: llm-in-action, the notebook, langchainrust's alternatives wait for one after another."""
     server = openai_server(script({"tides": "0.9"}), latency=0.5)
     await asked(server)
     assert server.max_concurrency > 1
@@ -289,7 +289,7 @@ async def test_a_result_that_says_nothing_was_found_is_no_result(openai_server: 
 async def test_the_users_question_is_answered_and_the_rewritten_one_only_searched_for(
     openai_server: Serve, graph: str
 ) -> None:
-    """The notebook overwrites the question with the query and answers that."""
+    """F24: The notebook overwrites the question with the query and answers that."""
     queries: list[str] = []
 
     def noting(query: str, limit: int) -> list[dict[str, str]]:

@@ -40,6 +40,7 @@ def rewriter(server: OpenAIServer) -> KeywordRewriter:
     ],
 )
 async def test_chatter_around_the_query_is_taken_off(openai_server: Serve, reply: str, query: str) -> None:
+    """F24."""
     with metered() as spent:
         assert await rewriter(openai_server(reply))("What was the GDP of China in 2023?") == query
     assert spent.warnings == []
@@ -52,10 +53,27 @@ async def test_chatter_around_the_query_is_taken_off(openai_server: Serve, reply
 async def test_without_a_usable_query_the_question_is_searched_for(
     openai_server: Serve, reply: str | Reply
 ) -> None:
+    """F24."""
     with metered() as spent:
         assert await rewriter(openai_server(reply))("What was the GDP?") == "What was the GDP?"
     assert len(spent.warnings) == 1
     assert spent.warnings[0].startswith("searching with the question itself")
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "query"),
+    [
+        ("去年中国的国内生产总值是多少？", "China GDP last year", "去年中国的国内生产总值是多少？"),
+        ("请问HyDE和RAG有什么区别？", "HyDE RAG", "HyDE RAG"),
+        ("请问HyDE和RAG有什么区别？", "HyDE RAG difference", "请问HyDE和RAG有什么区别？"),
+        ("错误码 E-4012-B 是什么意思？", "E-4012-B", "E-4012-B"),
+    ],
+)
+async def test_a_chinese_question_is_not_searched_for_in_english(
+    openai_server: Serve, question: str, reply: str, query: str
+) -> None:
+    """F24."""
+    assert await rewriter(openai_server(reply))(question) == query
 
 
 async def test_the_question_is_asked_for_in_its_language(openai_server: Serve) -> None:
@@ -71,6 +89,7 @@ def test_a_short_query_is_left_alone_but_for_white_space() -> None:
 
 
 def test_of_a_question_with_a_pasted_trace_the_asking_sentence_remains_and_it_is_noted() -> None:
+    """F17."""
     trace = 'File "app.py", line 3, in main\n' * 100
     with metered() as spent:
         assert fit_query(f"I get this.\n{trace}\nWhy does the import fail?") == "Why does the import fail?"
@@ -84,6 +103,7 @@ def test_without_an_asking_sentence_the_beginning_remains_in_whole_words() -> No
 
 
 def test_questions_over_the_limit_fit_in_both_languages() -> None:
+    """F17."""
     assert len(fit_query("why " * 100 + "?")) <= 400
     assert len(fit_query("为什么" * 150 + "？")) == 400
 

@@ -41,6 +41,7 @@ async def test_the_answering_sentence_is_quoted_word_for_word_with_its_document(
 
 
 async def test_a_chinese_question_is_answered_in_chinese(answer):
+    """F33."""
     draft = await answer("退款在几个工作日内支付？", REFUND_ZH)
     assert draft.text == (
         "文档中写道：\n“收到退货后，退款将在五个工作日内支付到原账户。” [1]\n"

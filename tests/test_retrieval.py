@@ -78,6 +78,7 @@ async def test_a_translation_of_what_is_chosen_takes_no_place(bilingual: HybridR
 async def test_what_only_the_other_language_says_is_found(
     bilingual: HybridRetriever, question: str, only: str
 ) -> None:
+    """F33."""
     assert only in await ids(bilingual, question, 2)
 
 

@@ -125,6 +125,7 @@ async def test_a_doubtful_document_is_joined_by_the_web(openai_server: Callable[
 async def test_useless_documents_without_the_web_are_refused_without_a_model_call(
     openai_server: Callable[..., OpenAIServer],
 ) -> None:
+    """F35."""
     server = openai_server(script({"tides": "0.1", "boats": "0.0", "birds": "0.2"}))
     answer = await asked(server, settings={"web": "off"})
     assert answer.answered is False
@@ -170,6 +171,7 @@ async def test_one_perfect_document_is_not_buried_by_max_but_is_by_mean(
 async def test_an_unreadable_grade_is_unscored_and_shifts_no_other(
     openai_server: Callable[..., OpenAIServer],
 ) -> None:
+    """F11."""
     server = openai_server(script({"tides": "high", "boats": "0.1", "birds": "0.8"}))
     answer = await asked(server)
     assert {document.id: document.score for document in answer.documents} == {
@@ -197,6 +199,8 @@ async def test_a_grader_that_is_down_makes_the_verdict_ambiguous(
 
 
 async def test_scoring_eight_documents_takes_one_round(openai_server: Callable[..., OpenAIServer]) -> None:
+    """F79."""
+
     async def eight(question: str, k: int) -> list[Document]:
         return [Document(id=str(n), page_content=f"passage {n}", metadata={"source": "x"}) for n in range(k)]
 
@@ -265,6 +269,8 @@ async def test_fixed_takes_what_it_retrieves_in_one_call(openai_server: Callable
 
 
 async def test_nothing_retrieved_is_incorrect_and_refused(openai_server: Callable[..., OpenAIServer]) -> None:
+    """F35."""
+
     async def nothing(question: str, k: int) -> list[Document]:
         return []
 

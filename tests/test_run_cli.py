@@ -167,6 +167,7 @@ def test_a_snapshot_answers_what_the_documents_lack(sample_kb: Path) -> None:
         ((), {}, "no question"),
         (("   ",), {}, "no question"),
         (("q", "--upper", "nan"), {}, "CRAG_UPPER"),
+        (("q",), {"CRAG_UPPER": "inf"}, "crag: CRAG_UPPER: must be a finite number, not 'inf'"),
         (("q", "--upper", "0.2"), {}, "CRAG_LOWER (0.3) must be below CRAG_UPPER (0.2)"),
         (("q", "--graph", "nope"), {}, "no graph named 'nope'"),
         (("q", "-k", "0"), {}, "CRAG_K"),
@@ -181,6 +182,7 @@ def test_a_snapshot_answers_what_the_documents_lack(sample_kb: Path) -> None:
 def test_wrong_usage_is_one_line_and_status_two(
     arguments: tuple[str, ...], environment: dict[str, str], said: str, tmp_path: Path
 ) -> None:
+    """F10."""
     done = run(*arguments, cwd=tmp_path, **environment)
     assert done.returncode == 2
     assert said in done.stderr
@@ -219,6 +221,7 @@ def test_a_failing_model_is_one_line_with_what_was_found(
 def test_output_survives_a_terminal_without_the_characters(
     sample_kb: Path, openai_server: Callable[..., OpenAIServer]
 ) -> None:
+    """F53."""
     server = openai_server(graded("Yes ✅ 😊 H₂O [1]."))
     done = subprocess.run(
         [sys.executable, "-m", "crag.run", "How does HyDE work?", "--kb", str(sample_kb)],

@@ -10,6 +10,7 @@ LONG = "这一条规定适用于公司的全体正式员工和实习员工"
 
 
 def test_chinese_sentences_end_after_their_mark_and_closing_quote():
+    """F26."""
     text = f"他对大家说：“{LONG}。”{LONG}……{LONG}？！{LONG}；{LONG}。"
     assert split_strips(text) == [
         f"他对大家说：“{LONG}。”",
@@ -21,6 +22,7 @@ def test_chinese_sentences_end_after_their_mark_and_closing_quote():
 
 
 def test_fragments_stay_with_a_neighbour():
+    """F26."""
     assert split_strips("他说：“好。”然后走了……真的？！") == ["他说：“好。”然后走了……真的？！"]
 
 
@@ -107,6 +109,7 @@ def test_a_wrapped_paragraph_is_not_cut_at_its_line_breaks():
 
 @pytest.mark.parametrize("text", ["天" * 3000, "天青色等烟雨，" * 430, "没有句号的英文word混排、" * 220])
 def test_a_long_paragraph_without_a_full_stop_is_still_cut(text):
+    """F26."""
     strips = split_strips(text)
     assert len(strips) > 10
     assert max(map(len, strips)) <= 480
@@ -134,4 +137,5 @@ def test_nothing_but_white_space_is_lost_and_every_strip_is_a_slice(text):
 
 @given(st.text(ALPHABET, max_size=300))
 def test_no_strip_but_the_first_starts_with_a_closing_mark(text):
+    """F26."""
     assert not [strip for strip in split_strips(text)[1:] if strip[0] in "。！？；，”’」）】"]

@@ -72,6 +72,7 @@ async def client(studio: str) -> AsyncIterator[LangGraphClient]:
 
 
 async def test_a_question_runs_through_the_server_and_streams_its_steps(client: LangGraphClient) -> None:
+    """F64, F65."""
     assistants = await client.assistants.search()
     assert {"crag", "batched", "agentic", "fixed"} == {assistant["graph_id"] for assistant in assistants}
 
@@ -101,6 +102,7 @@ async def test_a_question_runs_through_the_server_and_streams_its_steps(client: 
 
 
 async def test_two_questions_at_once_do_not_mix(client: LangGraphClient) -> None:
+    """F65."""
     questions = ("What is the formula of reciprocal rank fusion?", "HyDE 是怎么工作的？")
     results = await asyncio.gather(
         *(client.runs.wait(None, "crag", input={"question": question}) for question in questions)

@@ -182,6 +182,7 @@ async def test_a_searxng_url_may_end_in_search_or_a_slash(ending: str) -> None:
 async def test_a_long_question_is_shortened_to_what_services_take(
     server: type[SearchServer], client: Client, question: str
 ) -> None:
+    """F17."""
     with server([TIDES]) as running, metered() as spent:
         assert len(await client(running.url)(question, 3)) == 1
     (query,) = running.queries

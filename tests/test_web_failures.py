@@ -29,6 +29,7 @@ from tests.web_servers import Reply, SearchServer, SearXNGServer, TavilyServer, 
 async def test_each_refusal_of_tavily_says_what_to_do_and_is_not_repeated(
     status: int, says: list[str]
 ) -> None:
+    """F18."""
     with TavilyServer(tavily_error(status, f"told\nwith {KEY}")) as server:
         message = await failure(tavily(server.url)("q", 3))
     assert message.startswith("Tavily: ")
@@ -46,6 +47,7 @@ async def test_a_key_across_the_cut_of_a_long_message_leaves_no_part_behind() ->
 async def test_a_busy_service_is_asked_again_after_the_wait_it_wants(
     server: type[SearchServer], client: Client
 ) -> None:
+    """F18."""
     busy = tavily_error(429, "slow down", Retry_After="1")
     good = Reply({"results": [TIDES]})
     with server([busy, good]) as running, metered() as spent:
@@ -65,6 +67,7 @@ async def test_a_service_that_stays_busy_is_asked_twice_and_no_more() -> None:
 
 
 async def test_a_wait_beyond_the_ceiling_is_reported_not_sat_out() -> None:
+    """F18."""
     with TavilyServer(tavily_error(429, "", Retry_After="60")) as server:
         began = time.perf_counter()
         message = await failure(tavily(server.url)("q", 3))
@@ -153,6 +156,7 @@ async def test_a_reply_that_is_no_result_list_is_an_error(
 
 
 async def test_searching_does_not_block_the_event_loop() -> None:
+    """F65."""
     with TavilyServer(Reply({"results": [TIDES]}, delay=0.5)) as server:
         searching = asyncio.create_task(tavily(server.url)("q", 3))
         ticks = 0
@@ -172,6 +176,7 @@ async def test_searches_run_side_by_side() -> None:
 
 
 def test_one_search_serves_several_event_loops() -> None:
+    """F65."""
     with TavilyServer([TIDES]) as server:
         search = tavily(server.url)
         assert [len(asyncio.run(search("q", 3))) for _ in range(2)] == [1, 1]
