@@ -12,6 +12,7 @@ from crag import Answer, Settings, aask
 from crag.services import Own, build_services
 from tests.openai_server import OpenAIServer, Reply, openai_server
 from tests.rounds import rounds
+from tests.shelf import shelf
 
 __all__ = ["openai_server"]
 build_batched = import_module("crag.graphs.batched").build
@@ -29,12 +30,7 @@ STRIPS = """1: 5
 5: 2
 6: 1"""
 
-
-async def retrieve(question: str, k: int) -> list[Document]:
-    return [
-        Document(id=name, page_content=text, metadata={"source": f"{name}.md", "title": name})
-        for name, text in TEXTS.items()
-    ][:k]
+retrieve = shelf(TEXTS)
 
 
 def search(query: str, limit: int) -> list[dict[str, str]]:

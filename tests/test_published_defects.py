@@ -15,6 +15,7 @@ from crag import Answer, Settings, aask
 from crag.errors import SettingsError
 from crag.pipeline import RunError
 from tests.openai_server import OpenAIServer, Reply, openai_server
+from tests.shelf import shelf
 
 __all__ = ["openai_server"]
 Serve = Callable[..., OpenAIServer]
@@ -60,11 +61,7 @@ def script(
     return reply
 
 
-async def retrieve(question: str, k: int) -> list[Document]:
-    return [
-        Document(id=name, page_content=text, metadata={"source": f"{name}.md", "title": name})
-        for name, text in TEXTS.items()
-    ][:k]
+retrieve = shelf(TEXTS)
 
 
 async def asked(server: OpenAIServer, graph: str = "crag", **options: Any) -> Answer:

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from crag import Answer, Settings, aask
 from crag.pipeline import RunError
 from tests.openai_server import OpenAIServer, Reply, openai_server  # noqa: F401 - a fixture
+from tests.shelf import shelf
 
 Script = Callable[[list[dict[str, Any]]], "str | Reply"]
 
@@ -18,12 +19,7 @@ TEXTS = {
     "birds": "Gulls nest on the cliffs.",
 }
 
-
-async def retrieve(question: str, k: int) -> list[Document]:
-    return [
-        Document(id=name, page_content=text, metadata={"source": f"{name}.md", "title": name})
-        for name, text in TEXTS.items()
-    ][:k]
+retrieve = shelf(TEXTS)
 
 
 def search(query: str, limit: int) -> list[dict[str, str]]:
