@@ -4,7 +4,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,13 @@ def _lines(env_file: Path, known: set[str]) -> Iterator[str | None]:
 def _typo(name: str, known: set[str], where: str) -> str | None:
     if not name.upper().startswith("CRAG_") or name.upper() in known | _NOT_SETTINGS:
         return None
-    near = difflib.get_close_matches(name.upper(), known, n=1)
-    return f"{where}{name} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+    return where + no_setting(name, known, name.upper())
+
+
+def no_setting(name: str, known: Collection[str], sought: str | None = None) -> str:
+    """That `name` is none of the `known` settings, and which is near it or, if given, near `sought`."""
+    near = difflib.get_close_matches(sought or name, known, n=1)
+    return f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from crag.interfaces import Draft, Turn
 from crag.language import language_of
 from crag.metering import Meter, Spent, meter, metered
 from crag.services import Services
-from crag.state import CRAGState, OneDocument, standalone
+from crag.state import CRAGState, OneDocument, asked, standalone
 
 Update = dict[str, Any]
 LOGS = ("path", "spent", "warnings")
@@ -33,11 +33,14 @@ def step(
 ) -> Any:
     """A node for `add_node`: `work` under a meter of its own.
 
-    A `first` step starts the logs afresh, unless the route was before it.
+    A `first` step starts the logs afresh, unless the route was before it. It raises SettingsError where no
+    question was asked: a graph that is run by Studio or embedded in another has nobody before it who would.
     """
 
     async def run(state: Any, runtime: Runtime[None]) -> Update:
         began = time.perf_counter()
+        if first:
+            asked(state.get("question"))
         begins = first and not state.get("routed")
         ceiling = services.ceiling
         allowed = of_run(runtime.control, ceiling, first=begins) if ceiling else None

@@ -20,7 +20,7 @@ from crag.language import readable
 from crag.llm import THOUGHTS
 from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings
-from crag.state import CRAGInput, CRAGState, Graph, standalone
+from crag.state import CRAGInput, CRAGState, Graph, asked, standalone
 from crag.threads import check_thread, checkpointer, thread_id
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ async def aask(
     that is kept across processes; follow-ups are understood from it. Raises SettingsError for what is set
     wrong and RunError, with the partial Answer, for what went wrong underneath.
     """
-    question = _question(question)
+    question = readable(asked(question))
     settings = settings or Settings()
     built = _services(settings, _own(own))
     services = tuned(graph, built.services)
@@ -161,14 +161,6 @@ class _Stream:
         if piece:
             self._shown += piece
             self._on_text(piece)
-
-
-def _question(given: object) -> str:
-    if not isinstance(given, str):
-        raise SettingsError(f"the question must be text, not {type(given).__name__}")
-    if not given.strip():
-        raise SettingsError("the question is empty; ask something")
-    return readable(given)
 
 
 def _own(given: dict[str, Any]) -> Own:

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from crag.calibration import Calibration, load_calibration
-from crag.complaints import in_words, quiet_parser, unread
+from crag.complaints import in_words, no_setting, quiet_parser, unread
 from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
 from crag.redaction import masked, remember, secrets_of
@@ -196,6 +196,11 @@ class Settings(BaseSettings):
     _calibrated: Calibration | None = PrivateAttr(None)
 
     def __init__(self, **values: Any) -> None:
+        for name in values:
+            # Unknown variables of the environment may be anybody's, unknown keywords are mistakes; those
+            # with an underscore are pydantic's own.
+            if not name.startswith("_") and name not in _keywords():
+                raise SettingsError(no_setting(name, Settings.model_fields.keys()))
         try:
             with quiet_parser():
                 super().__init__(**values)
@@ -309,3 +314,9 @@ def _variables(name: str) -> list[str]:
 def _known_names() -> set[str]:
     """Every variable that a setting reads."""
     return {variable for name in Settings.model_fields for variable in _variables(name)}
+
+
+def _keywords() -> set[str]:
+    """Every keyword that Settings takes: its fields, and the variables that some are also known by."""
+    aliased = {name for name, field in Settings.model_fields.items() if field.validation_alias}
+    return {*Settings.model_fields, *(variable for name in aliased for variable in _variables(name))}

@@ -8,6 +8,7 @@ from langgraph.channels import EphemeralValue
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
+from crag.errors import SettingsError
 from crag.interfaces import Claim, Direct, Grade, Turn, Verdict
 from crag.metering import Spent
 
@@ -61,6 +62,17 @@ class CRAGState(TypedDict, total=False):
     spent: Annotated[list[Spent], add]
     warnings: Annotated[list[str], add]
     history: Annotated[list[Turn], add]
+
+
+def asked(given: object) -> str:
+    """The question as it was given. Raises SettingsError for what is none."""
+    if given is None:
+        raise SettingsError('there is no question; give one as {"question": "…"}')
+    if not isinstance(given, str):
+        raise SettingsError(f"the question must be text, not {type(given).__name__}")
+    if not given.strip():
+        raise SettingsError("the question is empty; ask something")
+    return given
 
 
 def standalone(state: CRAGState) -> str:

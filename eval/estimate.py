@@ -88,6 +88,8 @@ def describe(
         read += calls.most * (_ORDERS + _PASSAGE) + n * own.k * _PASSAGE * bool(calls.most)
         written += (_WRITTEN if calls.most else 0) * n
         judge += judging(system, own, judged, repeats).times(to_judge[system.name])
+    if any(system.graph != "fixed" and not searches(settings[system.name]) for system in systems):
+        lines.append("the web is off: corrections can only refuse; --web-snapshot FILE gives them a web")
     if judge.most:
         lines.append(f"judge: {judge} calls for {', '.join(judged)}, {repeats} time(s) each")
     some = next(iter(settings.values()))

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from crag.eval.benchmark import main
+from crag.eval.estimate import describe
 from crag.eval.journal import read_journal
+from crag.eval.systems import parse_systems, with_settings
 
 from tests.judge_server import judge, task_of
 from tests.openai_server import OpenAIServer, Reply
@@ -100,6 +102,25 @@ def test_fixed_and_crag_on_the_sample_questions_embedded(
     assert "the knowledge base" in capfd.readouterr().err
     assert bench(*flags, "--resume", "--systems", "fixed,crag:upper=0.9") == 2
     assert "cannot resume" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("systems", "web", "told"),
+    [
+        ("fixed,crag", {"web": "off"}, True),
+        ("fixed,crag", {"web": "snapshot", "web_snapshot": WEB}, False),
+        ("fixed", {"web": "off"}, False),
+    ],
+)
+def test_corrections_without_a_web_are_told_before_anything_is_asked(
+    systems: str, web: dict[str, Any], told: bool
+) -> None:
+    chosen = parse_systems(systems)
+    each = {system.name: 3 for system in chosen}
+    settings = with_settings(chosen, {"_env_file": None, **web})
+    lines = describe(chosen, settings, to_ask=each, to_judge=each, judged=[], repeats=1)
+    line = "the web is off: corrections can only refuse; --web-snapshot FILE gives them a web"
+    assert (line in lines) is told
 
 
 def test_one_group_is_asked_and_every_change_is_named_after_its_system(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag import Settings, aask, ask
+from crag import Settings, aask, ask, build_graph
 from crag.errors import SettingsError
 from crag.pipeline import RunError
 from crag.view import printable
@@ -133,3 +133,23 @@ def test_a_settings_file_in_another_encoding_is_one_line(tmp_path: Path) -> None
     assert done.returncode == 2
     assert ".env is not UTF-8" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("graph", ["crag", "batched", "agentic", "fixed"])
+@pytest.mark.parametrize("route", [False, True])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"question": "  "}, "the question is empty; ask something"),
+        ({"question": 5}, "the question must be text, not int"),
+        ({"k": 3}, 'there is no question; give one as {"question": "…"}'),
+    ],
+)
+async def test_a_graph_run_without_a_question_says_so(
+    graph: str, route: bool, given: dict[str, Any], said: str
+) -> None:
+    """As Studio, HTTP clients and larger graphs run them, with nobody before who looks at the question."""
+    built = build_graph(graph, Settings(**OFF, route=route), retriever=lambda question, k: [])
+    with pytest.raises(SettingsError) as told:
+        await built.ainvoke(given)
+    assert str(told.value) == said

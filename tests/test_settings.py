@@ -64,3 +64,23 @@ def test_a_value_that_does_not_fit_is_told_in_plain_words(given: dict[str, objec
     with pytest.raises(SettingsError) as caught:
         Settings(_env_file=None, **given)
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("agregate", "agregate is not a setting; did you mean aggregate?"),
+        ("CRAG_K", "CRAG_K is not a setting"),
+        ("quux", "quux is not a setting"),
+    ],
+)
+def test_a_keyword_that_is_no_setting_is_refused(name: str, said: str) -> None:
+    with pytest.raises(SettingsError) as told:
+        Settings(_env_file=None, **{name: 1})
+    assert str(told.value) == said
+
+
+def test_a_keyword_may_be_the_name_of_a_variable_that_has_one_of_its_own() -> None:
+    found = Settings(_env_file=None, OPENAI_BASE_URL="http://127.0.0.1:9/v1", CRAG_MODEL_API_KEY="sk-one")  # type: ignore[call-arg]
+    assert found.openai_base_url == "http://127.0.0.1:9/v1"
+    assert found.api_key is not None
