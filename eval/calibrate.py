@@ -12,7 +12,7 @@ from crag.calibration import CalibratedLine, Calibration, EvaluatorIdentity
 from crag.embedded.features import FEATURES
 from crag.settings import Aggregate
 
-from .labels import LabelledQuestion, languages
+from .labels import LabelledQuestion, contradictions, languages
 from .learning import HeldOut, Labelled, Learnt, cross_validate, learn
 from .scored import ScoredQuestions, Separation, Shares, separation, shares
 from .thresholds import LOWER, UPPER, Wish
@@ -124,6 +124,11 @@ def study(
             "languages": languages(list(questions)),
         },
     )
+    if wrong := contradictions(list(questions)):
+        report.warnings.append(
+            f"{wrong} questions contradict themselves: a passage is labelled both ways, or answers a "
+            "question that is said to have no answer; mend these labels first"
+        )
     report.warnings.extend(_warnings(report, data))
     return report
 

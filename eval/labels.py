@@ -141,17 +141,25 @@ def _name(row: dict[str, Any], where: str) -> str:
 
 def _gold(row: dict[str, Any], where: str) -> GoldQuestion:
     row = row | {"question": row.get("question") or row.get("user_input")}
-    named = [str(one) for key in GOLD_KEYS for one in row.get(key) or []]
+    named = [str(one) for key in GOLD_KEYS for one in _list(row, key, where)]
     in_kb = row.get("in_kb")
     if not named and not isinstance(in_kb, bool):
         raise SettingsError(
             f'{where} has neither "passages" with labels nor "in_kb" or "gold_ids"; see --help for the shapes'
         )
-    given = [[one] if isinstance(one, str) else one for one in row.get("answers") or []]
+    given = [[one] if isinstance(one, str) else one for one in _list(row, "answers", where)]
     answers = [[str(part) for part in one] for one in given if isinstance(one, list) and one]
     return GoldQuestion(
         id=_name(row, where), question=row["question"], answers=answers, in_kb=in_kb, gold=named
     )
+
+
+def _list(row: dict[str, Any], key: str, where: str) -> list[Any]:
+    """A list, or the one text that stands for it."""
+    value = row.get(key) or []
+    if not isinstance(value, (list, str)):
+        raise SettingsError(f"{where}: {key} is neither a text nor a list")
+    return [value] if isinstance(value, str) else value
 
 
 def _retrieved(answer: dict[str, Any], where: str) -> list[LabelledPassage]:
@@ -225,6 +233,18 @@ def question_document(question: LabelledQuestion, of: dict[str, str]) -> str:
     """The document a question is about: that of the passage that answers it, else of its first passage."""
     told = [p for p in question.passages if p.relevant] or question.passages
     return of[told[0].text] if told else question.question
+
+
+def contradictions(questions: list[LabelledQuestion]) -> int:
+    """How many questions have a passage labelled both ways, or one that answers where nothing should."""
+    said: dict[str, set[tuple[str, bool]]] = {}
+    wrong = set()
+    for question in questions:
+        labels = said.setdefault(question.question, set())
+        labels |= {(p.text, p.relevant) for p in question.passages if p.relevant is not None}
+        if question.answerable is False and any(p.relevant for p in question.passages):
+            wrong.add(question.question)
+    return len(wrong | {q for q, labels in said.items() if len({text for text, _ in labels}) < len(labels)})
 
 
 def languages(questions: list[LabelledQuestion]) -> dict[str, int]:

@@ -46,7 +46,9 @@ def parse_system(text: str) -> System:
             raise SettingsError(
                 f"system {text!r}: {part!r} is not SETTING=VALUE, as in {graph}:aggregate=mean"
             )
-        _check(name, text)
+        _check(name, graph)
+        if name in overrides:
+            raise SettingsError(f"system {text!r} sets {name} twice")
         overrides[name] = value
     given = ",".join(f"{name}={value}" for name, value in overrides.items())
     return System(f"{graph}:{given}" if given else graph, graph, overrides)
@@ -87,14 +89,15 @@ def with_settings(systems: list[System], common: Mapping[str, Any]) -> dict[str,
     return result
 
 
-def _check(name: str, text: str) -> None:
+def _check(name: str, graph: str) -> None:
+    # What was typed is not said again: a key or a URL with a password may stand in it.
     fields = Settings.model_fields
     if name not in fields:
         raise SettingsError(
-            f"system {text!r}: no setting named {name!r}{_near(name, fields)}; .env.example lists them"
+            f"system {graph}: no setting named {name!r}{_near(name, fields)}; .env.example lists them"
         )
     if name in SHARED or name.endswith("_url"):
-        raise SettingsError(f"system {text!r}: {name} is the same for all systems; set CRAG_{name.upper()}")
+        raise SettingsError(f"system {graph}: {name} is the same for all systems; set CRAG_{name.upper()}")
     if name.endswith("_key"):
         raise SettingsError(f"a key must not stand in a system's name; set CRAG_{name.upper()} instead")
 

@@ -148,3 +148,39 @@ def test_a_broken_file_is_one_line_with_the_remedy(tmp_path, text, message):
 def test_an_edited_file_names_what_is_wrong(tmp_path, changes, message):
     with pytest.raises(SettingsError, match=message):
         load_calibration(calibration(tmp_path / "c.json", **changes))
+
+
+def test_labels_that_contradict_each_other_are_counted_by_question() -> None:
+    from crag.eval.labels import LabelledPassage, LabelledQuestion, contradictions
+
+    def asked(question: str, *passages: tuple[str, bool | None], answerable: bool | None = None) -> Any:
+        return LabelledQuestion(
+            id=question,
+            question=question,
+            passages=[LabelledPassage(text=text, relevant=relevant) for text, relevant in passages],
+            answerable=answerable,
+        )
+
+    both_ways = [asked("a", ("x", True)), asked("a", ("x", False))]
+    assert contradictions(both_ways) == 1
+    assert contradictions([asked("b", ("x", True), ("y", None), answerable=False)]) == 1
+    assert contradictions([asked("c", ("x", True), ("x", True), ("y", False), ("z", None))]) == 0
+    assert contradictions([asked("d", ("x", True)), asked("e", ("x", False))]) == 0
+
+
+@pytest.mark.parametrize(
+    "row", ['{"question": "q", "gold_ids": 5}', '{"question": "q", "in_kb": true, "answers": 5}']
+)
+def test_labels_that_are_no_lists_are_one_line(tmp_path: Path, row: str) -> None:
+    from crag.eval.labels import read_labels
+
+    (tmp_path / "labels.jsonl").write_text(row)
+    with pytest.raises(SettingsError, match=r"line 1: .* is neither a text nor a list"):
+        read_labels([tmp_path / "labels.jsonl"])
+
+
+def test_one_gold_document_may_be_a_text(tmp_path: Path) -> None:
+    from crag.eval.labels import read_labels
+
+    (tmp_path / "labels.jsonl").write_text('{"question": "q", "gold_ids": "a.md"}')
+    assert read_labels([tmp_path / "labels.jsonl"]).gold[0].gold == ["a.md"]

@@ -284,12 +284,19 @@ def test_systems_with_settings_of_their_own() -> None:
         ("crag:agregate=mean", "did you mean aggregate"),
         ("crag:mean", "not SETTING=VALUE"),
         ("crag:kb=other", "the same for all systems"),
+        ("crag:k=8,k=9", "sets k twice"),
         ("crag:openai_api_key=sk-1", "a key must not stand in a system's name"),
     ],
 )
 def test_systems_that_cannot_be_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
         parse_system(text)
+
+
+def test_a_password_in_a_system_s_name_is_not_said_again() -> None:
+    with pytest.raises(SettingsError, match="set CRAG_BASE_URL") as raised:
+        parse_system("crag:base_url=http://u:hunter2@host")
+    assert "hunter2" not in str(raised.value)
 
 
 def test_one_system_twice_or_none_is_refused() -> None:
