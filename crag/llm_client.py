@@ -46,7 +46,8 @@ class OpenAIClient:
 
     def _build(self, http: Any) -> "BaseChatModel":
         import openai
-        from langchain_openai import ChatOpenAI
+
+        from crag.llm_openai import LeanChatOpenAI
 
         timeout = self._settings.timeout
         key = self._endpoint.api_key.get_secret_value() if self._endpoint.api_key else NO_KEY
@@ -54,7 +55,7 @@ class OpenAIClient:
         async def api_key() -> str:
             return key
 
-        return ChatOpenAI(
+        return LeanChatOpenAI(
             model=self._endpoint.model,
             base_url=self._base_url,
             api_key=api_key,  # an async one keeps the library from making a client for sync calls too
