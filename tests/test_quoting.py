@@ -49,6 +49,27 @@ async def test_a_chinese_question_is_answered_in_chinese(answer):
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "foreign"),
+    [
+        (
+            "数据库备份保留多少天？",
+            "数据库备份保留三十五天。",
+            "During probation (first 6 months) only 4 weeks are paid.",
+        ),
+        (
+            "What is error VX-330?",
+            "Error VX-330 means that the pump ran dry.",
+            "错误 YZ-507 表示阀门没有关闭。",
+        ),
+    ],
+)
+async def test_beside_an_answer_nothing_is_quoted_in_another_language(answer, question, text, foreign):
+    draft = await answer(question, foreign, text)
+    assert f"“{text}” [2]" in draft.text
+    assert "[1]" not in draft.text
+
+
 async def test_the_quotations_can_be_told_from_the_words_around_them(answer):
     draft = await answer("退款在几个工作日内支付？", REFUND_ZH)
     assert quoted_part(draft.text) == "“收到退货后，退款将在五个工作日内支付到原账户。” [1]"

@@ -99,6 +99,9 @@ def _best_strips(judged: list[Judged]) -> list[_Strip]:
     for strip in sorted(strips, key=lambda strip: -strip.rank):
         if len(chosen) == QUOTED or (chosen and strip.score <= SUPPORT):
             break
+        # Between languages a strip is judged less surely: beside a better one in another it is mostly chance.
+        if chosen and language_of(strip.text) != language_of(chosen[0].text):
+            continue
         if not any(_says_the_same(strip.text, other.text) for other in chosen):
             chosen.append(strip)
     return chosen
