@@ -3,20 +3,25 @@
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, ClassVar
 
 import pytest
+from crag.eval.benchmark import main as benchmark
 from pydantic import SecretStr
 
-from crag import Settings, aask
+from crag import Settings, aask, calibrate, doctor, ingest
+from crag import run as run_command
 from crag.errors import CragError, SettingsError
+from crag.knowledge import sync
+from crag.knowledge.embeddings import EmbeddedEmbeddings
 from crag.pipeline import RunError
 from crag.redaction import masked
 from crag.services import Own, build_services
+from tests import labels
 from tests.test_routes import retrieve
 from tests.test_run_cli import run
 
@@ -40,6 +45,7 @@ class Echo(ThreadingHTTPServer):
     pages: ClassVar = {
         401: '{{"error": {{"message": {0}, "code": null}}, "detail": {{"error": {0}}}}}',
         500: "<html><body><h1>Internal error</h1><pre>{0}</pre></body></html>",
+        404: "<html><title>404</title><pre>{0}</pre></html>",
         200: "<html>Welcome! {0}</html>",
         400: '{{"error": {0}, "message": {0}}}',
     }
@@ -93,9 +99,10 @@ def nothing_of_them(text: str) -> None:
         assert secret not in text, text[max(0, text.index(secret) - 200) : text.index(secret) + 100]
 
 
-def written(folder: Path) -> str:
-    """All that stands in the files of a folder."""
-    return "".join(path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file())
+def written(folder: Path, *, but: str = "") -> str:
+    """All that stands in the files of a folder, but those with the suffix `but`."""
+    files = (path for path in folder.rglob("*") if path.is_file() and (not but or path.suffix != but))
+    return "".join(path.read_bytes().decode("latin-1") for path in files)
 
 
 def planted(echo: Echo, **values: Any) -> dict[str, Any]:
@@ -201,3 +208,73 @@ def test_a_key_is_masked_before_a_message_is_cut() -> None:
 def test_a_placeholder_for_a_key_is_no_secret() -> None:
     Settings(_env_file=None, openai_api_key="ollama")
     assert masked("cannot connect to ollama") == "cannot connect to ollama"
+
+
+EMBEDDED = {"CRAG_EVALUATOR": "embedded"}
+COMMANDS: dict[str, tuple[Callable[[list[str]], int], list[str], dict[str, str]]] = {
+    "run": (run_command.main, ["{q}", "--verbose"], {}),
+    "run --json": (run_command.main, ["{q}", "--json", "--thread", "t"], EMBEDDED),
+    "run --stream": (
+        run_command.main,
+        ["{q}", "--stream", "--graph", "agentic"],
+        {"CRAG_CACHE": "cache.sqlite"},
+    ),
+    "run tavily": (
+        run_command.main,
+        ["{off}", "--json"],
+        {"CRAG_WEB": "tavily"} | EMBEDDED,
+    ),
+    "run searxng": (run_command.main, ["{off}"], {"CRAG_WEB": "searxng"} | EMBEDDED),
+    "ingest": (ingest.main, ["docs", "--kb", "other"], {"CRAG_EMBEDDING_MODEL": "e"}),
+    "doctor": (doctor.main, [], {"CRAG_EMBEDDING_MODEL": "e", "CRAG_WEB": "searxng"}),
+    "doctor --json": (doctor.main, ["--json"], {"CRAG_WEB": "tavily", "CRAG_CHECKER_MODEL": "c"}),
+    "calibrate": (calibrate.main, ["labels.jsonl", "--evaluator", "llm"], {}),
+    "benchmark": (
+        benchmark,
+        ["--dataset", "q.jsonl", "--systems", "fixed", "--out", "out"],
+        {"CRAG_JUDGE_MODEL": "j", "CRAG_WEB": "off"},
+    ),
+}
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_prints_or_writes_a_secret_that_servers_echo(
+    command: str,
+    status: int,
+    tmp_path: Path,
+    encoder: EmbeddedEmbeddings,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """F85: knowledge base, threads, cache, calibration, journal, result and report included."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tides.md").write_text("Spring tides come twice a month, at new moon.")
+    assert sync.ingest([tmp_path / "docs"], Settings(_env_file=None, kb=tmp_path / "kb"), encoder).ok
+    labels.write(tmp_path / "labels.jsonl", labels.rows())
+    (tmp_path / "q.jsonl").write_text(
+        json.dumps({"question": "How often do spring tides come?", "reference": "Twice a month."})
+    )
+    main, arguments, more = COMMANDS[command]
+    asked = {"{q}": "How often do spring tides come?", "{off}": "Who painted the bridge of Lund?"}
+    with Echo(status) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        # A login in an address takes the place of a key.
+        base = server.url if command in {"ingest", "run"} else server.plain
+        environment = PLANTED | {
+            "OPENAI_BASE_URL": f"{base}/v1", "CRAG_EMBEDDING_BASE_URL": f"{base}/v1",
+            "CRAG_TAVILY_URL": server.url,
+            "CRAG_SEARXNG_URL": f"{server.url}/?token=PLANTED-token-8", "CRAG_RETRIES": "0", "CRAG_KB": "kb",
+        } | more  # fmt: skip
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        outcome = main([asked.get(argument, argument) for argument in arguments])
+        server.shutdown()
+    told = capfd.readouterr()
+    assert outcome in {0, 1, 2}
+    assert server.seen
+    assert told.out + told.err
+    assert "Traceback" not in told.err
+    # Chroma's index holds unused memory of the process that wrote it, here that of all tests and servers.
+    nothing_of_them(told.out + told.err + written(tmp_path, but=".bin"))
