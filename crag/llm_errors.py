@@ -109,9 +109,9 @@ def _reason(error: Exception, *, names: Names, timeout: float) -> str:
             )
         case 402 | 429:
             wait = _retry_after(error)
-            asked = f"; it asks to wait {wait:.3g} s" if wait else ""
+            asked = f"; it asks to wait {round(wait, 1):g} s" if wait else ""
             return (
-                f"the quota or rate limit is used up ({status}{said}{asked}); wait, lower CRAG_CONCURRENCY "
+                f"the quota or rate limit is used up ({status}{said}){asked}; wait, lower CRAG_CONCURRENCY "
                 "or check the plan"
             )
         case 400 | 413 | 422 if _too_long(error):
