@@ -1,6 +1,9 @@
 import hashlib
 import os
 import shutil
+import signal
+import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +18,21 @@ __all__ = ["openai_server"]
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "data" / "kb"
+
+
+def pytest_configure() -> None:
+    """Let commands that tests start be interrupted, also where this run was started in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_learned_of_servers() -> Iterator[None]:
+    """A port is soon another test's: what was learned of the server behind it must not be."""
+    yield
+    if learned := sys.modules.get("crag.llm"):
+        learned._refused.clear()
+        learned._thoughts.clear()
 
 
 @pytest.fixture(scope="session")

@@ -188,7 +188,16 @@ class TestOptionsOfAsk:
         assert words in str(caught.value)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize("question", [None, 5, b"Why?", "", "  "])
-    def test_a_question_that_is_no_text_is_one_line(self, question: Any) -> None:
-        with pytest.raises(SettingsError, match="the question"):
+    @pytest.mark.parametrize(
+        ("question", "words"),
+        [
+            (None, "there is no question"),
+            (5, "the question must be text, not int"),
+            (b"Why?", "the question must be text, not bytes"),
+            ("", "the question is empty"),
+            ("  ", "the question is empty"),
+        ],
+    )
+    def test_a_question_that_is_no_text_is_one_line(self, question: Any, words: str) -> None:
+        with pytest.raises(SettingsError, match=words):
             ask(question)

@@ -156,7 +156,11 @@ def test_a_ctrl_c_while_it_is_still_loading_leaves_no_traceback() -> None:
         sys.argv = ["crag", "Question", "--kb", "/nowhere"]
         finish(main)
     """
-    for command, module in (("crag.run", "crag.view"), ("crag.run", "pydantic"), ("crag.ingest", "pydantic")):
+    for command, module in (
+        ("crag.run", "crag.settings"),
+        ("crag.run", "pydantic"),
+        ("crag.ingest", "pydantic"),
+    ):
         done = python(script.format(command=command, module=module))
         assert done.returncode == 130
         assert done.stderr.startswith("crag: interrupted")

@@ -184,7 +184,7 @@ async def test_a_limit_that_never_ends_is_waited_for_once_and_tried_again_later(
         (None, True, 1),
         (None, True, 1),
     ]
-    assert "the quota or rate limit is used up (429: slow down)" in (scores[0].reason or "")
+    assert "the quota or rate limit is used up (429: slow down); it asks to wait" in (scores[0].reason or "")
 
 
 @pytest.mark.parametrize(

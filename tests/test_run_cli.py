@@ -287,4 +287,4 @@ def test_a_retry_is_asked_for_by_a_flag_and_streams_only_what_was_checked(
 def test_an_unknown_way_with_ungrounded_answers_is_one_line() -> None:
     done = run("Q", "--on-ungrounded", "retrie")
     assert done.returncode == 2
-    assert done.stderr == "crag: CRAG_ON_UNGROUNDED: input should be 'report' or 'retry'\n"
+    assert done.stderr == "crag: CRAG_ON_UNGROUNDED: must be 'report' or 'retry', not 'retrie'\n"
