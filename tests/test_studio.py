@@ -101,6 +101,23 @@ async def test_a_question_runs_through_the_server_and_streams_its_steps(client: 
     assert "hypothetical" in str(final["answer"]).lower()
 
 
+@pytest.mark.parametrize(
+    ("graph", "steps"),
+    [
+        ("batched", ["retrieve", "score", "refine", "assemble", "generate"]),
+        ("agentic", ["retrieve", "grade", "filter", "generate", "check"]),
+        ("fixed", ["retrieve", "generate"]),
+    ],
+)
+async def test_the_other_graphs_answer_through_the_server_too(
+    client: LangGraphClient, graph: str, steps: list[str]
+) -> None:
+    result = await client.runs.wait(None, graph, input={"question": "How does HyDE work?"})
+    assert result["answered"] is True
+    assert "hypothetical" in str(result["answer"]).lower()
+    assert [entry.partition("(")[0] for entry in result["path"]] == steps
+
+
 async def test_two_questions_at_once_do_not_mix(client: LangGraphClient) -> None:
     """F65."""
     questions = ("What is the formula of reciprocal rank fusion?", "HyDE 是怎么工作的？")
