@@ -37,7 +37,7 @@ PALETTE = {
 """
 
 _LIGHT = {name: light for name, (light, _) in PALETTE.items()}
-INK, MUTED, LINE, PANEL = (_LIGHT[name] for name in ("ink", "muted", "line", "panel"))
+INK, MUTED, LINE = (_LIGHT[name] for name in ("ink", "muted", "line"))
 GOOD, AMBER, BAD, FAINT = (_LIGHT[name] for name in ("good", "amber", "bad", "faint"))
 
 _NAMES = {light: name for name, (light, _) in PALETTE.items()}

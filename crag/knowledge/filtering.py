@@ -79,11 +79,6 @@ def clause(wanted: Conditions) -> dict[str, Any] | None:
     return _all([_any(condition) for condition in wanted])
 
 
-def both(one: dict[str, Any] | None, other: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Chroma's `where` for what meets both."""
-    return _all([part for part in (one, other) if part])
-
-
 def _all(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
     return {"$and": parts} if len(parts) > 1 else parts[0] if parts else None
 
