@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.settings import Settings
 from tests.toy import ToyEmbeddings
+
+ROOT = Path(__file__).parent.parent
 
 RECORDS = [
     (
@@ -167,3 +171,44 @@ async def test_embeddings_that_fail_are_named_in_one_line(tmp_path: Path) -> Non
     retriever = knowledge(tmp_path, [("a", "Alpha words.")], Failing())
     with pytest.raises(ModelError, match=r"^the embeddings failed: refused$"):
         await retriever("down?", 2)
+
+
+class ReplacingEmbeddings(ToyEmbeddings):
+    """While the question is being embedded, another process replaces the file."""
+
+    def __init__(self, file: Path, text: str) -> None:
+        super().__init__()
+        self.file, self.text = file, text
+
+    def embed_query(self, text: str) -> list[float]:
+        if text == "Which value has the part K7-004?" and self.text:
+            self.file.write_text(self.text, "utf-8")
+            self.text = ""
+            ingested = [str(self.file), "--kb", str(self.file.parent / "kb")]
+            subprocess.run(
+                [sys.executable, "-m", "tests.toy_ingest", *ingested],
+                cwd=ROOT,
+                check=True,
+                capture_output=True,
+            )
+        return super().embed_query(text)
+
+
+def test_a_passage_that_is_replaced_while_the_question_is_asked_is_found_as_it_is_now(tmp_path: Path) -> None:
+    """F49. Only its code tells the passage from forty others that are nearer by meaning."""
+    others = [
+        {"id": f"other-{i}", "text": f"Which value has the part X{i}? The value of the part."}
+        for i in range(80)
+    ]
+    lines = [json.dumps(other) for other in others]
+    sought = {"id": "sought", "text": "K7-004: " + "written down in the workshop long ago. " * 5 + "Old."}
+    file = tmp_path / "kb.jsonl"
+    file.write_text("\n".join([*lines, json.dumps(sought)]), "utf-8")
+    settings = Settings(_env_file=None, kb=tmp_path / "kb")
+    after = json.dumps({**sought, "text": sought["text"].replace("Old", "New")})
+    embeddings = ReplacingEmbeddings(file, "\n".join([*lines, after]))
+    assert ingest([file], settings, embeddings).ok
+    retriever = HybridRetriever(KnowledgeBase(settings, embeddings), embeddings)
+    found = retriever.retrieve("Which value has the part K7-004?", 4)
+    assert found[0].id == "sought"
+    assert found[0].page_content.endswith("New.")

@@ -40,6 +40,11 @@ class PassageFilter:
                 self._known.popitem(last=False)
         return known
 
+    def forget(self) -> None:
+        """Forget all that is remembered."""
+        with self._lock:
+            self._known.clear()
+
     def _find(self, where: Conditions) -> Allowed:
         ids = self._kb.ids(clause(self._kb.settings.filter + where))
         return Allowed(frozenset(ids), None if ids else self._why_none(where))

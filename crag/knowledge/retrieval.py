@@ -38,6 +38,7 @@ of the other. Of 53 translated pairs 95 % lie above, of the nearest other passag
 NEAR_DUPLICATE = 0.8
 """Share of common terms from which on two passages in one language say the same."""
 
+_TRIES = 3  # listings of the passages for one question while a writer removes what was listed
 _HANDICAP = 0.9  # a little short of a par: the reader's language is worth something
 _ALIKE = 0.9  # cosine below which two passages in one language are not compared word by word
 _BACKGROUND = slice(3, 10)  # ranks that are near the question by topic and language, rarely by content
@@ -87,17 +88,24 @@ class HybridRetriever:
 
     def retrieve(self, question: str, k: int, vector: Any = None, where: Conditions = ()) -> list[Document]:
         """What the call does, blocking; `vector` is the question's, when it is known already."""
-        marker, index = self._index()
-        if k < 1 or self._kb.count() == 0:
+        if k < 1:
             return []
-        wanted = self._kb.settings.filter + where
-        allowed = self._filter.allowed(marker, where) if wanted else None
-        if allowed and allowed.warning:
-            meter().warn(allowed.warning)
-            return []
-        query = _unit(np.asarray(self._embed(question) if vector is None else vector, np.float32))
-        language = language_of(question)
-        found = self._found(question, query, index, wanted, allowed)
+        query, language = None, language_of(question)
+        for attempt in range(1, _TRIES + 1):
+            marker, index = self._index()
+            if self._kb.count() == 0:
+                return []
+            wanted = self._kb.settings.filter + where
+            allowed = self._filter.allowed(marker, where) if wanted else None
+            if allowed and allowed.warning:
+                meter().warn(allowed.warning)
+                return []
+            if query is None:
+                query = _unit(np.asarray(self._embed(question) if vector is None else vector, np.float32))
+            found, gone = self._found(question, query, index, wanted, allowed)
+            if not gone or attempt == _TRIES:
+                break
+            self._forget()
         ranked = _ranked([_candidate(passage, query, words) for passage, words in found], language)
         return [self._document(candidate) for candidate in _distinct(ranked, language, k)]
 
@@ -109,10 +117,19 @@ class HybridRetriever:
                 self._lexical = marker, lexical_index(self._kb)
             return self._lexical
 
+    def _forget(self) -> None:
+        """Forget what was listed: while a writer is at work the marker lags behind what it has removed."""
+        with self._lock:
+            self._lexical = None
+        self._filter.forget()
+
     def _found(
         self, question: str, query: Any, index: LexicalIndex, wanted: Conditions, allowed: Allowed | None
-    ) -> list[tuple[Stored, float]]:
-        """What meaning and words find, each with its score by words."""
+    ) -> tuple[list[tuple[Stored, float]], bool]:
+        """What meaning and words find, each with its score by words; whether some of it is gone by now.
+
+        What took the place of a passage that is gone may be findable by words only: list them anew.
+        """
         ids = allowed.ids if allowed else None
         near = self._kb.nearest_of_each(query, (LANG, ("zh", "en")), CANDIDATES, clause(wanted))
         words = {match.id: match.score for match in index.search(question, CANDIDATES, ids)}
@@ -123,7 +140,8 @@ class HybridRetriever:
         found = {passage.id: passage for passage in near}
         found |= {p.id: p for p in self._kb.passages([id_ for id_ in words if id_ not in found])}
         # Looked at once more as they are now: a passage may have changed hands since the ids were listed.
-        return [(p, words.get(p.id, 0.0)) for p in found.values() if visible(p.metadata, wanted)]
+        seen = [(p, words.get(p.id, 0.0)) for p in found.values() if visible(p.metadata, wanted)]
+        return seen, not words.keys() <= found.keys()
 
     def _embed(self, question: str) -> list[float]:
         try:
