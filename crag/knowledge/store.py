@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import KnowledgeBaseError
+from crag.knowledge.blank_memory import blank_memory
 from crag.knowledge.chroma import UnsettledError, connect, ingest_command, missing, place, translated
 from crag.settings import Settings
 
@@ -108,7 +109,7 @@ class KnowledgeBase:
         """Read; a folder that another process changes meanwhile is opened afresh and read again."""
         for attempt in range(1, _TRIES + 1):
             try:
-                with self._connection.lock, translated(self.settings):
+                with self._connection.lock, translated(self.settings), blank_memory():
                     if self._generation != self._connection.generation:
                         self._collection = self._open()
                         self._generation = self._connection.generation

@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import KnowledgeBaseError
+from crag.knowledge.blank_memory import blank_memory
 from crag.knowledge.chroma import HOLDER, LOCK, connect, translated
 from crag.knowledge.store import (
     CHANGED,
@@ -60,7 +61,7 @@ def writing(
     Raises KnowledgeBaseError when it cannot be written, is busy longer than `wait` seconds, or holds
     vectors of other embeddings.
     """
-    with _alone(settings, notify, wait):
+    with _alone(settings, notify, wait), blank_memory():
         writer = Writer(settings, embeddings)
         try:
             yield writer
