@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from crag.command import Parser, attempt, finish
+from crag.command import Parser, attempt, finish, value
 
 DESCRIPTION = """\
 Choose when a retrieval is correct, ambiguous or incorrect from questions of your own whose answers you know,
@@ -40,7 +40,9 @@ exit status:
 def parser() -> argparse.ArgumentParser:
     """The command line, without importing anything heavy."""
     p = Parser("python -m crag.calibrate", DESCRIPTION, EXAMPLES)
-    p.add_argument("files", nargs="+", metavar="LABELLED.jsonl", help="labels, question sets, records")
+    p.add_argument(
+        "files", nargs="+", type=value, metavar="LABELLED.jsonl", help="labels, question sets, records"
+    )
     p.add_argument(
         "--max-lost",
         type=_share,
@@ -60,15 +62,22 @@ def parser() -> argparse.ArgumentParser:
         choices=("llm", "embedded"),
         help="whose scores: the grading model's, each paid for once, or the one without a model",
     )
-    p.add_argument("--kb", metavar="DIR", help="knowledge base to run question sets on (default .crag/kb)")
+    p.add_argument(
+        "--kb", type=value, metavar="DIR", help="knowledge base to run question sets on (default .crag/kb)"
+    )
     p.add_argument("-k", metavar="N", help="documents to retrieve for question sets (default 4)")
     p.add_argument("--no-fit", action="store_true", help="choose thresholds only, keep the coefficients")
-    p.add_argument("--out", default=".crag/calibration.json", metavar="FILE", help="default: %(default)s")
-    p.add_argument("--plot", metavar="FILE", help="HTML page of the trade-off (default: beside --out)")
+    p.add_argument(
+        "--out", type=value, default=".crag/calibration.json", metavar="FILE", help="default: %(default)s"
+    )
+    p.add_argument(
+        "--plot", type=value, metavar="FILE", help="HTML page of the trade-off (default: beside --out)"
+    )
     p.add_argument("--no-plot", action="store_true", help="draw nothing")
     p.add_argument("--write-anyway", action="store_true", help="write the file although the wish is not met")
     p.add_argument(
         "--grades",
+        type=value,
         default=".crag/grades.jsonl",
         metavar="FILE",
         help="where a model's grades are kept (default: %(default)s)",

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.errors import SettingsError
+from crag.jsonl import unique
 
 AGAIN = "run python -m crag.calibrate again, or unset CRAG_CALIBRATION"
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Unit = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -72,7 +73,7 @@ class Calibration(_Part):
 def load_calibration(path: Path) -> Calibration:
     """Read and check a calibration. Raises SettingsError, one line with the remedy."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
         return Calibration.model_validate(content)
     except FileNotFoundError:
         raise SettingsError(f"there is no calibration {path}; {AGAIN}") from None

@@ -31,6 +31,21 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"crag: {' '.join(message.split())}; see {self.prog} --help\n")
 
 
+def value(text: str) -> str:
+    """What an option is given: not nothing, as of a variable that is not set, and no NUL or half a character.
+
+    For `type=` of an argument; the parser names the option.
+    """
+    if not text.strip():
+        raise argparse.ArgumentTypeError("nothing is given; leave the option out or give it a value")
+    try:
+        if "\0" not in text and os.fsencode(text):
+            return text
+    except UnicodeEncodeError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!a} holds a character that no name can hold; leave it out")
+
+
 def attempt(
     parser: argparse.ArgumentParser,
     arguments: Sequence[str] | None,

@@ -40,31 +40,47 @@ exit status:
 
 def parser() -> argparse.ArgumentParser:
     """The command line, without importing anything heavy."""
-    from crag.command import Parser
+    from crag.command import Parser, value
 
     p = Parser(prog="python eval/benchmark.py", description=DESCRIPTION, epilog=EXAMPLES)
     p.allow_abbrev = False  # the line that tells how to resume must know the flags
     add = p.add_argument
-    add("--dataset", metavar="FILE", help="the questions (default: the sample set)")
-    add("--kb", metavar="DIR", help="folder of the knowledge base (default: CRAG_KB, or the sample's own)")
+    add("--dataset", metavar="FILE", type=value, help="the questions (default: the sample set)")
+    add(
+        "--kb",
+        metavar="DIR",
+        type=value,
+        help="folder of the knowledge base (default: CRAG_KB, or the sample's own)",
+    )
     add(
         "--systems",
         metavar="S,…",
+        type=value,
         default="fixed,crag",
         help="graphs, with settings of their own as in crag:aggregate=mean,k=8; the first is the baseline "
         "(default fixed,crag)",
     )
-    add("--metrics", metavar="M,…", help="what to measure (default: all that can be)")
+    add("--metrics", metavar="M,…", type=value, help="what to measure (default: all that can be)")
     add("--judge", action=argparse.BooleanOptionalAction, help="insist on the judge, or do without it")
     add("--repeats", metavar="N", type=_positive, default=1, help="judge each answer N times (default 1)")
-    add("--group", metavar="G,…", help="only the questions of these groups")
+    add("--group", metavar="G,…", type=value, help="only the questions of these groups")
     add("--limit", metavar="N", type=_positive, help="only N questions, spread over groups and languages")
-    add("--out", metavar="DIR", help="where results go (default .crag/benchmark/TIME)")
+    add("--out", metavar="DIR", type=value, help="where results go (default .crag/benchmark/TIME)")
     add("--resume", action="store_true", help="go on with what --out (default: the latest run) lacks")
-    add("--web-snapshot", metavar="FILE", help="a JSONL of title, url, text that stands for the web")
-    add("--record-web", metavar="FILE", help="search the live web and write what it says as a snapshot")
+    add(
+        "--web-snapshot",
+        metavar="FILE",
+        type=value,
+        help="a JSONL of title, url, text that stands for the web",
+    )
+    add(
+        "--record-web",
+        metavar="FILE",
+        type=value,
+        help="search the live web and write what it says as a snapshot",
+    )
     add("--max-cost", metavar="USD", type=_dollars, help="stop when this much is spent, the judge included")
-    add("--baseline", metavar="FILE", help="an earlier result.json, for --max-drop")
+    add("--baseline", metavar="FILE", type=value, help="an earlier result.json, for --max-drop")
     add(
         "--fail-under",
         metavar="METRIC=V",

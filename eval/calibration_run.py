@@ -32,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(**flags, calibration="off")
     paths = [Path(name) for name in args.files]
     out = Path(args.out)
+    if out.is_dir():
+        raise SettingsError(f"--out {out} is a folder; name a file in it")
     plot = None if args.no_plot else Path(args.plot) if args.plot else out.with_suffix(".html")
     drawn = find_spec("matplotlib") is not None
     if args.plot and not drawn:

@@ -23,6 +23,7 @@ from langchain_core.embeddings import Embeddings
 from crag.embedded.features import FEATURES
 from crag.embedded.fitting import Rows, Table, fit, tabulate
 from crag.embedded.vectors import PassageVectors
+from crag.jsonl import json_objects
 from crag.knowledge.embeddings import e5_embeddings, use_embeddings
 from crag.language import language_of
 
@@ -110,10 +111,7 @@ def sampled(rows: Rows, limit: int) -> Rows:
 
 def read(data: Path, limit: int) -> dict[str, Rows]:
     """The label files of a folder by name, at most `limit` questions of each."""
-    return {
-        path.stem: sampled([json.loads(line) for line in path.open(encoding="utf-8")], limit)
-        for path in sorted(data.glob("*.jsonl"))
-    }
+    return {path.stem: sampled(json_objects(path), limit) for path in sorted(data.glob("*.jsonl"))}
 
 
 async def run(files: dict[str, Rows], embeddings: Embeddings) -> dict[str, Any]:

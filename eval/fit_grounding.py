@@ -29,6 +29,7 @@ from crag.embedded.support import PHRASE, STATEMENT
 from crag.embedded.vectors import PassageVectors
 from crag.embedded.whole import WHOLE, Forest, whole
 from crag.facts import missing_facts
+from crag.jsonl import Object, json_objects
 from crag.knowledge.embeddings import e5_embeddings
 from crag.strips import split_strips
 from crag.terms import content_terms
@@ -66,11 +67,10 @@ class Models(NamedTuple):
     forest: Forest
 
 
-async def read(text: str, checker: EmbeddedChecker) -> list[Answer]:
-    """The answers of a JSONL text with their features."""
+async def read(rows: Sequence[Object], checker: EmbeddedChecker) -> list[Answer]:
+    """The answers of labelled rows with their features."""
     answers = []
-    for line in text.splitlines():
-        row = json.loads(line)
+    for row in rows:
         context = await checker.context(row.get("question") or "", {1: row["context"]})
         strips = split_strips(row["answer"])
         terms = set(content_terms(row["answer"]))
@@ -197,8 +197,8 @@ def report(files: Files) -> None:
         )
 
 
-async def run(texts: dict[str, str], embeddings: Embeddings) -> dict[str, object]:
-    """Fit every family, print its table and return the coefficients; `texts` are JSONL by name."""
+async def run(texts: dict[str, list[Object]], embeddings: Embeddings) -> dict[str, object]:
+    """Fit every family, print its table and return the coefficients; `texts` are the rows by file."""
     families = {}
     for family in ("multilingual-e5-small", LEXICAL):
         checker = EmbeddedChecker(PassageVectors(embeddings), family=family)
@@ -239,7 +239,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(argv)
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(given.data.glob("*.jsonl"))}
+    texts = {path.stem: json_objects(path) for path in sorted(given.data.glob("*.jsonl"))}
     fitted = asyncio.run(run(texts, e5_embeddings()))
     if given.out:
         given.out.write_text(_compact(fitted) + "\n", encoding="utf-8")

@@ -63,9 +63,13 @@ def read_baseline(path: Path) -> Result:
         raise SettingsError(f"--baseline {path} is not the result.json of a benchmark") from None
 
 
-def check_baseline(baseline: Result, now: Provenance) -> None:
-    """Raises OtherOriginError unless both were asked the same of the same documents and web."""
-    what = differences(baseline.provenance, now, ("dataset_sha256", "corpus", "web"))
+def check_baseline(baseline: Result, now: Provenance, *, judged: bool = False) -> None:
+    """Raises OtherOriginError unless both were asked the same of the same documents and web.
+
+    `judged`: a limit is on a metric of the judge, who must then be the same as well.
+    """
+    fields = ("dataset_sha256", "corpus", "web", *(("judge",) if judged else ()))
+    what = differences(baseline.provenance, now, fields)
     if baseline.provenance.questions != now.questions:
         what.append(f"the number of questions ({baseline.provenance.questions}, now {now.questions})")
     if what:
@@ -105,6 +109,19 @@ def failures(
                 f"{name} is {mean:.3f}, was {before:.3f}: worse by {worse:.3f}, more than {limit.value:g}"
             )
     return reasons
+
+
+def unequal(result: Result, baseline: Result, drops: Sequence[Limit]) -> list[str]:
+    """Which means do not rest on as many rows as those of the baseline, a line each."""
+    lines = []
+    for limit in drops:
+        now, before = _result(result, limit), _result(baseline, limit)
+        if now and before and now.scored != before.scored:
+            lines.append(
+                f"{limit.system}.{limit.metric} rests on {now.scored} rows, in the baseline on "
+                f"{before.scored}: part of the change may be theirs"
+            )
+    return lines
 
 
 def _sign(result: Result, metric: str) -> int:

@@ -14,6 +14,7 @@ from crag.calibration import EvaluatorIdentity
 from crag.errors import CragError, SettingsError
 from crag.grading import LONGEST_DOCUMENT
 from crag.interfaces import Grader
+from crag.jsonl import json_lines
 from crag.prompting import fingerprint, prompt
 
 from .labels import LabelledPassage, LabelledQuestion
@@ -44,17 +45,15 @@ class Grades:
         self._evaluator = evaluator
         self._known: dict[str, float] = {}
         try:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
+            content = path.read_bytes() if path.exists() else b""
+        except OSError as error:
             raise SettingsError(
                 f"the grades {path} cannot be read ({error}); name another --grades"
             ) from None
-        for line in text.splitlines():
-            try:
-                row = json.loads(line)
+        for _, row in json_lines(content):
+            # What is no grade was cut short by a crash, or is somebody else's; it is asked for again.
+            if isinstance(row, dict) and isinstance(row.get("key"), str) and _is_score(row.get("score")):
                 self._known[row["key"]] = float(row["score"])
-            except (ValueError, KeyError, TypeError):
-                continue  # a line cut short by a crash; it is asked for again
 
     def missing(self, questions: Sequence[LabelledQuestion]) -> list[tuple[str, LabelledPassage]]:
         """The pairs that must be graded, each once."""
@@ -126,3 +125,7 @@ class Grades:
             passage.text,
         ]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1

@@ -92,8 +92,11 @@ class Journal:
                 if known.versions.get(name) != provenance.versions.get(name)
             )
             self.records.notes.append(f"resumed with other versions of {', '.join(changed)}")
-        self._file = self.path.open("ab")
-        self._file.truncate(self.records.whole)
+        try:
+            self._file = self.path.open("ab")
+            self._file.truncate(self.records.whole)
+        except OSError as error:
+            raise SettingsError(f"{self.path}: {error.strerror}; give another --out") from None
         if known is None:
             self._write(provenance)
             self.records.header = provenance

@@ -1,7 +1,6 @@
 """What a calibration learns from: questions with passages, and whether each passage answers."""
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from crag.errors import SettingsError
+from crag.jsonl import NO_UTF8, json_lines
 from crag.language import language_of
 
 from .matching import names, phrase
@@ -76,41 +76,39 @@ def read_labels(paths: Iterable[Path]) -> Labels:
     Raises SettingsError, one line naming the file and line that is none of them.
     """
     questions: dict[str, LabelledQuestion] = {}
-    gold: list[GoldQuestion] = []
+    gold: dict[str, GoldQuestion] = {}
     found: dict[str, list[LabelledPassage]] = {}
     digest = hashlib.sha256()
     for path in paths:
         for number, row in _rows(path, digest):
             where = f"{path}, line {number}"
-            if row.get("kind") in {"row", "score"}:
+            if row.get("kind") in {"provenance", "row", "score"}:
                 if row["kind"] == "row" and row.get("answer"):
                     found.setdefault(str(row.get("id")), _retrieved(row["answer"], where))
             elif "passages" in row:
                 labelled = _checked(LabelledQuestion, row | {"id": _name(row, where)}, where)
                 questions[f"{labelled.id}\0{labelled.question}"] = labelled
             else:
-                gold.append(_gold(row, where))
-    return Labels(list(questions.values()), gold, found, digest.hexdigest())
+                asked = _gold(row, where)
+                # What was retrieved is known by the id, so that another question of that id would get it.
+                if gold.setdefault(asked.id, asked).question != asked.question:
+                    raise SettingsError(
+                        f"{where}: the id {asked.id!r} names another question, too; rename one"
+                    )
+    return Labels(list(questions.values()), list(gold.values()), found, digest.hexdigest())
 
 
 def _rows(path: Path, digest: Any) -> Iterable[tuple[int, dict[str, Any]]]:
     try:
         data = path.read_bytes()
-        text = data.decode("utf-8-sig")
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     digest.update(data)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            if not isinstance(row, dict):
-                raise SettingsError(f"{path}, line {number} is not a JSON object; one question a line is")
-            yield number, row
+    for number, row in json_lines(data):
+        if isinstance(row, str):
+            remedy = "save the file as UTF-8" if row == NO_UTF8 else "one question a line is an object"
+            raise SettingsError(f"{path}, line {number} {row}; {remedy}")
+        yield number, row
 
 
 def _checked(kind: type[LabelledQuestion], row: dict[str, Any], where: str) -> LabelledQuestion:
@@ -157,7 +155,7 @@ def _gold(row: dict[str, Any], where: str) -> GoldQuestion:
 def _list(row: dict[str, Any], key: str, where: str) -> list[Any]:
     """A list, or the one text that stands for it."""
     value = row.get(key) or []
-    if not isinstance(value, (list, str)):
+    if not isinstance(value, (list, str)) or any(isinstance(one, dict) for one in value):
         raise SettingsError(f"{where}: {key} is neither a text nor a list")
     return [value] if isinstance(value, str) else value
 

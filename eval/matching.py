@@ -1,4 +1,4 @@
-"""Whether an answer says what is known to be right, and a document is one that holds it.
+"""Whether an answer says what is known to be right, a document is one that holds it, the web was asked.
 
 Words are compared, never spelling or punctuation.
 """
@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from crag.answer import Answer
 from crag.grounding import without_citations
 from crag.language import HAN
 from crag.terms import fold
@@ -53,6 +54,12 @@ def names(gold: str, key: str, source: str) -> bool:
         return True
     one, other = (path.replace("\\", "/") for path in (gold, source))
     return bool(one and other) and (one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}"))
+
+
+def searched(answer: Answer) -> bool:
+    """Whether the web was asked: a step that found the web switched off asked nobody."""
+    asked = "web_search" in answer.path and "web_search(off)" not in answer.path_text
+    return asked or any(document.origin == "web" for document in answer.documents)
 
 
 def _headless(found: list[str]) -> Sequence[str]:

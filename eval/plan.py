@@ -9,8 +9,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from crag.errors import CragError, SettingsError
+from crag.errors import CragError, SettingsError, WebSearchError
 from crag.settings import Settings
+from crag.web.snapshot import snapshot_warning
 
 from .journal import FILE
 from .provenance import file_fingerprint
@@ -21,6 +22,8 @@ from .systems import System, parse_systems, with_settings
 OUTPUTS = Path(".crag/benchmark")
 SAMPLE_KB = Path(".crag/sample")
 """Where `make ask` keeps the knowledge base of the sample documents, too."""
+
+WRITTEN = ("result.json", "rows.csv", "report.html")
 
 Say = Callable[[str], None]
 
@@ -72,10 +75,12 @@ def plan(args: argparse.Namespace, say: Say) -> Plan:
     elif ours and data and not args.record_web:
         common |= {"web": "snapshot", "web_snapshot": data / "web.jsonl"}
     settings = with_settings(systems, common)
-    web = _web(settings, Path(args.record_web) if args.record_web else None)
+    web = _web(settings, Path(args.record_web) if args.record_web else None, say)
     names = [name.strip() for name in args.metrics.split(",") if name.strip()] if args.metrics else None
     some = settings[systems[0].name]
     chosen = metrics(some, names)
+    if names == []:
+        raise SettingsError("--metrics names no metric; leave it out to measure all that can be")
     if args.judge is False:
         chosen = [metric for metric in chosen if not metric.judged]
     elif args.judge and not any(metric.judged for metric in chosen):
@@ -102,8 +107,9 @@ def plan(args: argparse.Namespace, say: Say) -> Plan:
 
 def in_groups(samples: list[Sample], names: str) -> list[Sample]:
     """The samples whose group is one of the comma-separated `names`; raises SettingsError if one has none."""
-    wanted = {name.strip() for name in names.split(",") if name.strip()}
     known = {sample.group for sample in samples if sample.group}
+    # A group may have a comma in its name.
+    wanted = {names} if names in known else {name.strip() for name in names.split(",") if name.strip()}
     if lacking := sorted(wanted - known):
         there = f"there are {', '.join(sorted(known))}" if known else "no question names a group"
         raise SettingsError(f"--group: no question is in the group {', '.join(lacking)}; {there}")
@@ -145,7 +151,7 @@ def _ingest(documents: Path, settings: Settings, say: Say) -> None:
         raise CragError(f"the sample documents could not be read into {settings.kb}; run: make ask")
 
 
-def _web(settings: dict[str, Settings], record: Path | None) -> str:
+def _web(settings: dict[str, Settings], record: Path | None, say: Say) -> str:
     """What stands for the web: "off", a snapshot's fingerprint, or what is recorded; raises SettingsError."""
     kinds = {name: _kind(own) for name, own in settings.items()}
     live = sorted({kind for kind in kinds.values() if kind not in {"off", "snapshot"}})
@@ -163,7 +169,16 @@ def _web(settings: dict[str, Settings], record: Path | None) -> str:
         )
     snapshots = {own.web_snapshot for name, own in settings.items() if kinds[name] == "snapshot"}
     path = next(iter(snapshots), None)
-    return file_fingerprint(path) if path else "off"
+    if path is None:
+        return "off"
+    origin = file_fingerprint(path)
+    try:
+        warning = snapshot_warning(path)
+    except WebSearchError as error:
+        raise SettingsError(str(error)) from None
+    if warning:
+        say(warning)
+    return origin
 
 
 def _kind(settings: Settings) -> str:
@@ -174,13 +189,22 @@ def _kind(settings: Settings) -> str:
 
 def _out(args: argparse.Namespace) -> Path:
     if args.out:
-        return Path(args.out)
+        return _free(Path(args.out), resume=args.resume)
     if args.resume:
         begun = sorted(path.parent for path in OUTPUTS.glob(f"*/{FILE}"))
         if not begun:
             raise SettingsError(f"nothing to resume in {OUTPUTS}; name the folder by --out DIR")
         return begun[-1]
     return OUTPUTS / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+
+
+def _free(out: Path, *, resume: bool) -> Path:
+    """The folder, if nothing would be overwritten that this command did not write; raises SettingsError."""
+    if not resume and not (out / FILE).exists():
+        taken = [name for name in WRITTEN if (out / name).exists()]
+        if taken:
+            raise SettingsError(f"{out} holds a {taken[0]} of something else; give another --out")
+    return out
 
 
 def command_line() -> list[str]:

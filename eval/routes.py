@@ -14,18 +14,21 @@ the best score, as the others do by default, and its correction is the web alone
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from crag.answer import Answer
+from crag.jsonl import json_objects
 from crag.pipeline import aask
 from crag.settings import GRAPHS, Aggregate, Settings
+
+searched = import_module("crag.eval.matching").searched
 
 AT_ONCE = 4
 
@@ -47,17 +50,11 @@ class Outcome:
     answer_holds_gold: bool
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-
-
 def outcome(question: dict[str, Any], answer: Answer, texts: dict[str, str]) -> Outcome:
     """Judge one answer."""
-    searched = "web_search" in answer.path
     right = {
-        "use_kb": not searched and any(d.kept and d.origin == "kb" for d in answer.documents),
-        "use_web": searched,
+        "use_kb": not searched(answer) and any(d.kept and d.origin == "kb" for d in answer.documents),
+        "use_web": searched(answer),
         "abstain": not answer.answered,
     }[question["expect"]]
     gold = [_bare(texts[key]) for key in question.get("gold_kb_ids", [])]
@@ -151,7 +148,7 @@ def main() -> int:
 
     from crag.knowledge.sync import ingest
 
-    questions = read_jsonl(args.data / "questions.jsonl")
+    questions = json_objects(args.data / "questions.jsonl")
     if args.limit:
         seen: dict[tuple[str, str], int] = defaultdict(int)
         chosen = []
@@ -161,7 +158,7 @@ def main() -> int:
             if seen[key] <= args.limit:
                 chosen.append(question)
         questions = chosen
-    texts = {row["id"]: row["text"] for row in read_jsonl(args.data / "kb.jsonl")}
+    texts = {row["id"]: row["text"] for row in json_objects(args.data / "kb.jsonl")}
     with tempfile.TemporaryDirectory() as scratch:
         base = {
             "kb": args.kb or Path(scratch) / "kb",

@@ -23,6 +23,9 @@ _QUESTION = ("question", "user_input", "query")
 _REFERENCE = ("reference", "ground_truth", "ground_truths")
 _GOLD = ("gold_ids", "gold_kb_ids", "gold_web_ids", "gold_sources", "reference_context_ids")
 _GROUP = ("group", "synthesizer_name")
+ALL, LANG = "all", "lang: "
+"""What results call the group of all questions, and how they begin the groups of a language."""
+
 _YES, _NO = {"true", "yes", "1", "是"}, {"false", "no", "0", "否"}
 
 
@@ -56,6 +59,18 @@ def read_samples(path: Path) -> list[Sample]:
     if not samples:
         raise SettingsError(f'{path} holds no question; give one {{"question": "…"}} a line')
     return samples
+
+
+def contradicted(samples: Iterable[Sample]) -> list[str]:
+    """A sentence on questions that are called unanswerable and yet have an answer; [] without any."""
+    ids = [s.id for s in samples if s.answerable is False and (s.answers or s.in_kb)]
+    if not ids:
+        return []
+    shown = ", ".join(ids[:NAMED]) + (" …" if len(ids) > NAMED else "")
+    return [
+        f"{len(ids)} questions are called unanswerable and have answers or in_kb all the same: a refusal "
+        f"counts as right, their answers are not used ({shown})"
+    ]
 
 
 def named_after(question: str) -> str:
@@ -101,7 +116,7 @@ def _sample(row: Line) -> Sample:
         answers=answers,
         reference=reference,
         lang=_lang(row.get("lang"), question),
-        group=next(iter(_texts(_first(row, _GROUP), "group")), None),
+        group=_group(row),
         in_kb=in_kb,
         in_web=in_web,
         answerable=_answerable(row, in_kb, in_web, known=bool(answers or reference or gold)),
@@ -124,9 +139,18 @@ def _id(row: Line, question: str) -> str:
     given = row.get("id")
     if given is None or str(given).strip() == "":
         return named_after(question)
-    if isinstance(given, (list, dict)):
+    if isinstance(given, (list, dict, bool)):
         raise _BadLineError("its id is neither text nor a number")
     return str(given).strip()
+
+
+def _group(row: Line) -> str | None:
+    named = _texts(_first(row, _GROUP), "group")
+    if len(named) > 1:
+        raise _BadLineError("it is in several groups; name one")
+    if named and (named[0] == ALL or named[0].startswith(LANG)):
+        raise _BadLineError(f"a group cannot be called {named[0]!r}, which means another; rename it")
+    return named[0] if named else None
 
 
 def _lang(given: Any, question: str) -> Literal["en", "zh"]:
@@ -149,7 +173,7 @@ def _texts(value: Any, name: str) -> list[str]:
 def _text(item: Any, name: str) -> str:
     if item is None:
         return ""
-    if not isinstance(item, (str, int, float)):
+    if isinstance(item, bool) or not isinstance(item, (str, int, float)):
         raise _BadLineError(f"{name} is neither a text nor a list of texts")
     return str(item).strip()
 

@@ -13,11 +13,20 @@ from crag.embedded.fitting import Table, scores, tabulate
 from crag.embedded.vectors import PassageVectors
 from crag.errors import SettingsError
 from crag.knowledge.embeddings import EmbeddedEmbeddings, embedded_embeddings
+from crag.metering import metered
 from crag.settings import Settings
 from crag.thresholds import embedded_identity, model_identity
 
 from .grades import Grades
-from .labels import LabelledPassage, LabelledQuestion, Labels, documents, label, question_document
+from .labels import (
+    GoldQuestion,
+    LabelledPassage,
+    LabelledQuestion,
+    Labels,
+    documents,
+    label,
+    question_document,
+)
 from .learning import Labelled
 
 Progress = Callable[[str, int, int], None]
@@ -78,14 +87,24 @@ def retrieved(
     wanted = [q for q in labels.gold if q.id not in labels.found]
     if labels.found and not labels.gold:
         raise SettingsError("records need their question set; give both: records.jsonl questions.jsonl")
-    found = dict(labels.found)
-    if wanted:
-        from crag.knowledge.passages import settings_embeddings
-        from crag.knowledge.retrieval import HybridRetriever
-        from crag.knowledge.store import KnowledgeBase
+    found = {**labels.found, **_found_now(wanted, settings, vectors, progress)}
+    return [label(question, found[question.id]) for question in labels.gold]
 
-        embeddings = settings_embeddings(settings)
-        retriever = HybridRetriever(KnowledgeBase(settings, embeddings), embeddings, vectors)
+
+def _found_now(
+    wanted: Sequence[GoldQuestion], settings: Settings, vectors: PassageVectors, progress: Progress
+) -> dict[str, list[LabelledPassage]]:
+    """What the knowledge base finds for each question, under the conditions that answers have as well."""
+    if not wanted:
+        return {}
+    from crag.knowledge.passages import settings_embeddings
+    from crag.knowledge.retrieval import HybridRetriever
+    from crag.knowledge.store import KnowledgeBase
+
+    embeddings = settings_embeddings(settings)
+    retriever = HybridRetriever(KnowledgeBase(settings, embeddings), embeddings, vectors)
+    found = {}
+    with metered() as told:
         for number, question in enumerate(wanted, start=1):
             found[question.id] = [
                 LabelledPassage(
@@ -94,10 +113,12 @@ def retrieved(
                     source=str(d.metadata.get("source") or ""),
                     title=str(d.metadata.get("title") or ""),
                 )
-                for d in retriever.retrieve(question.question, settings.k)
+                for d in retriever.retrieve(question.question, settings.k, where=settings.where)
             ]
             progress("retrieving", number, len(wanted))
-    return [label(question, found[question.id]) for question in labels.gold]
+    if told.warnings and not any(found.values()):
+        raise SettingsError(f"no question has passages: {told.warnings[0]}")
+    return found
 
 
 def evaluator_of(settings: Settings) -> EvaluatorIdentity:

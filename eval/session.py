@@ -15,7 +15,7 @@ from crag.errors import CragError, SettingsError
 from crag.view import note
 
 from .estimate import describe
-from .gate import check_baseline, failures, parse_limit, read_baseline
+from .gate import check_baseline, failures, parse_limit, read_baseline, unequal
 from .journal import Journal
 from .metrics import Judge, local_scores
 from .outputs import write_rows
@@ -24,6 +24,7 @@ from .provenance import provenance
 from .recording import Recorder
 from .records import Result, Row, Score
 from .runner import OnProgress, Run, StoppedError
+from .samples import contradicted
 from .summary import summarise
 
 TOLD = 10
@@ -51,19 +52,30 @@ def run(args: argparse.Namespace) -> int:
         judge=judge.facts if judge else {},
     )
     if baseline:
-        check_baseline(baseline, origin)
+        check_baseline(baseline, origin, judged=any(drop.metric in judged for drop in drops))
+    odd = contradicted(todo.asked)
+    for sentence in odd:
+        say(sentence)
     with Journal(todo.out, resume=args.resume) as journal:
         journal.begin(origin)
         stopped = _finish(todo, journal, judge, args)
-        notes = [*journal.records.notes, *([str(stopped)] if stopped else [])]
+        notes = [*journal.records.notes, *odd, *([str(stopped)] if stopped else [])]
         result, rows, scores = asyncio.run(_summary(todo, journal, origin, notes))
-        _write(todo, result, rows, scores)
+        try:
+            _write(todo, result, rows, scores)
+        except OSError as error:
+            raise CragError(
+                f"{error.filename or todo.out}: {error.strerror}; the answers are kept, when there is room: "
+                f"{_resume(todo)}"
+            ) from None
     _show(result)
     say(f"written: {todo.out / 'report.html'} (open it in a browser), result.json, rows.csv, records.jsonl")
     if stopped:
         raise CragError(f"{stopped}; go on with: {_resume(todo)}")
     if not any(row.answer for row in rows):
         raise CragError(f"no question was answered: {rows[0].error if rows else 'none was asked'}")
+    for line in unequal(result, baseline, drops) if baseline else []:
+        say(line)
     reasons = failures(result, floors, baseline, drops)
     for reason in reasons:
         note(f"crag: gate: {reason}")

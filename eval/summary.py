@@ -23,8 +23,8 @@ from .records import (
     Score,
     Spending,
 )
+from .samples import ALL, LANG
 
-ALL = "all"
 _EXCERPT = re.compile(r': ".*"$', re.DOTALL)
 
 
@@ -141,11 +141,11 @@ class _Table:
 def _groups(samples: Sequence[Sample]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {ALL: [sample.id for sample in samples]}
     for sample in sorted(samples, key=lambda sample: sample.group or ""):
-        if sample.group and sample.group != ALL:
+        if sample.group:
             groups.setdefault(sample.group, []).append(sample.id)
     if len({sample.lang for sample in samples}) > 1:
         for sample in sorted(samples, key=lambda sample: sample.lang):
-            groups.setdefault(f"lang: {sample.lang}", []).append(sample.id)
+            groups.setdefault(f"{LANG}{sample.lang}", []).append(sample.id)
     return groups
 
 

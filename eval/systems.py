@@ -1,11 +1,13 @@
 """What is compared: a graph and the settings in which it differs from the others."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from crag.errors import SettingsError
+from crag.redaction import masked
 from crag.settings import GRAPHS, Settings
 
 SHARED = (
@@ -22,6 +24,12 @@ SHARED = (
 )
 """Settings that all systems have in common, or the comparison would be of knowledge bases."""
 
+_KEY = re.compile(r"(?<![\w-])(?:(?:sk|tvly|xai)-|(?:gsk|ghp|hf|lsv2_[a-z]+)_|AIza)[\w-]{8,}")
+"""How the keys of common vendors look; the user's own are known to `masked`."""
+
+_KEY_NAMED = "a key must not stand in a system's name; set it in the environment or .env (CRAG_…_API_KEY)"
+_CALIBRATED = {"upper", "lower", "aggregate"}
+
 
 @dataclass(frozen=True)
 class System:
@@ -34,6 +42,8 @@ class System:
 
 def parse_system(text: str) -> System:
     """`crag`, or `crag:aggregate=mean,k=8`. Raises SettingsError, with a near name for a misspelt one."""
+    if _KEY.search(text):  # and it would stand in every file and on the screen
+        raise SettingsError(_KEY_NAMED)
     graph, _, rest = text.strip().partition(":")
     graph = graph.strip()
     if graph not in GRAPHS:
@@ -85,8 +95,24 @@ def with_settings(systems: list[System], common: Mapping[str, Any]) -> dict[str,
             made[key] = made.get(key) or Settings(**{**common, **system.overrides})
         except SettingsError as error:
             raise SettingsError(f"system {system.name}: {error}" if key else str(error)) from None
+        if masked(system.name) != system.name:
+            raise SettingsError(_KEY_NAMED)
         result[system.name] = made[key]
+    _refuse_twins(systems, result)
     return result
+
+
+def _refuse_twins(systems: list[System], settings: Mapping[str, Settings]) -> None:
+    """What was typed may differ where what is meant does not: k=5 and k=05, or a default that is said."""
+    for number, one in enumerate(systems):
+        for other in systems[:number]:
+            if one.graph == other.graph and _meant(settings[one.name]) == _meant(settings[other.name]):
+                raise SettingsError(f"the systems {other.name} and {one.name} are the same; leave one out")
+
+
+def _meant(settings: Settings) -> tuple[dict[str, Any], set[str]]:
+    """All values, and those that beat a calibration because somebody set them."""
+    return settings.model_dump(), _CALIBRATED & settings.model_fields_set if settings.calibrated else set()
 
 
 def _check(name: str, graph: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crag.errors import SettingsError
+from crag.jsonl import NO_OBJECT, NO_UTF8, json_lines
 from crag.language import readable
 
 Line = dict[str, Any]
@@ -23,34 +24,35 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
 
     In a .json file a line is an item of the list. Raises SettingsError for a file that cannot be read.
     """
-    text = _text(path)
-    if path.suffix.lower() in {".csv", ".tsv"}:
-        return _csv(path, text, "\t" if path.suffix.lower() == ".tsv" else ",")
-    if path.suffix.lower() == ".json" or text.lstrip().startswith("["):
-        return _json(path, text)
-    return _jsonl(text)
+    data = _bytes(path)
+    kind = path.suffix.lower()
+    if kind in {".csv", ".tsv"}:
+        return _csv(path, _text(path, data), "\t" if kind == ".tsv" else ",")
+    if kind == ".json" or data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
+        return _json(path, _text(path, data))
+    return _jsonl(data)
 
 
-def _text(path: Path) -> str:
+def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+        return path.read_bytes()
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}; give a JSONL, JSON or CSV file") from None
 
 
-def _jsonl(text: str) -> Iterator[tuple[int, Line | str]]:
-    # Not str.splitlines: a question may hold the separators that only Unicode calls line ends.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):  # numbers of thousands of digits are ValueErrors, too
-            yield number, "it is not JSON"
-            continue
-        yield number, _object(row)
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _jsonl(data: bytes) -> Iterator[tuple[int, Line | str]]:
+    for number, row in json_lines(data):
+        if isinstance(row, dict) or row == NO_OBJECT:
+            yield number, _object(row)
+        else:
+            yield number, f"it {row}" + ("; save the file as UTF-8" if row == NO_UTF8 else "")
 
 
 def _json(path: Path, text: str) -> Iterator[tuple[int, Line | str]]:

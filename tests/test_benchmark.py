@@ -350,6 +350,9 @@ def test_a_live_web_is_refused_or_recorded_once_and_then_searched_in_its_recordi
         (["--baseline", "x.json"], "belong together"),
         (["--judge"], "CRAG_JUDGE_MODEL"),
         (["--resume"], "nothing to resume"),
+        (["--metrics", ","], "--metrics names no metric"),
+        (["--systems", "crag:k=5,crag:k=05"], "the systems crag:k=5 and crag:k=05 are the same"),
+        (["--web-snapshot", __file__], "holds no page"),
         (["--record-web", "web.jsonl"], "one live web"),
     ],
 )
@@ -360,6 +363,32 @@ def test_wrong_usage_is_one_line_and_status_2(
     told = capfd.readouterr().err
     assert complaint in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--dataset", "--kb", "--systems", "--metrics", "--group", "--out", "--web-snapshot", "--baseline"],
+)
+@pytest.mark.parametrize("given", ["", " ", "a\0b", "a\ud800b"])
+def test_a_variable_that_is_not_set_and_a_name_that_cannot_be_are_wrong_usage(
+    bench: Bench, flag: str, given: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        bench(flag, given)
+    assert end.value.code == 2
+    told = capfd.readouterr().err
+    assert f"argument {flag}: " in told
+    assert told.count("\n") == 1
+
+
+def test_a_report_of_somebody_else_is_not_overwritten(
+    bench: Bench, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.html"
+    report.write_text("mine")
+    assert bench("--out", tmp_path) == 2
+    assert "holds a report.html of something else; give another --out" in capfd.readouterr().err
+    assert report.read_text() == "mine"
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crag.eval.labels import read_labels
 
-from crag import calibrate
+from crag import Settings, calibrate
 from crag.calibration import load_calibration
+from crag.errors import SettingsError
+from crag.knowledge.sync import ingest
 from tests import labels
 from tests.openai_server import OpenAIServer
 
@@ -128,7 +131,10 @@ def test_records_of_a_benchmark_need_their_question_set(tmp_path, capsys):
     ]
     records = labels.write(
         tmp_path / "records.jsonl",
-        [{"kind": "row", "system": "crag", "id": "1", "answer": {"documents": found}, "error": None}],
+        [
+            {"kind": "provenance", "created": "2024-01-01", "dataset": "q.jsonl"},
+            {"kind": "row", "system": "crag", "id": "1", "answer": {"documents": found}, "error": None},
+        ],
     )
     status, _, err = run(capsys, str(records))
     assert status == 2
@@ -145,7 +151,8 @@ def test_records_of_a_benchmark_need_their_question_set(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("not json\n", "line 1 is not a JSON object"),
+        ("not json\n", "line 1 is not JSON; one question a line"),
+        ("[1]\n", "line 1 is not a JSON object"),
         ('\ufeff\n{"id": 1}\n', "line 2 has neither"),
         ('{"question": "q", "passages": [{"relevant": true}]}', "passages.0.text: field required"),
         ('{"question": " ", "passages": []}', 'has no "question"'),
@@ -159,6 +166,51 @@ def test_labels_that_are_none_are_one_line_with_their_place(tmp_path, capsys, te
     assert (status, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_only_what_answers_may_see_is_learnt_from(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "tides.md").write_text("Spring tides come twice a month.", encoding="utf-8")
+    (folder / "eggs.md").write_text("Eggs boil for six minutes.", encoding="utf-8")
+    ingest([folder], Settings(_env_file=None, kb=tmp_path / "kb"))
+    row = {"id": "1", "question": "How often do spring tides come?", "gold_ids": ["tides.md"]}
+    asked = str(labels.write(tmp_path / "q.jsonl", [row]))
+    flags = (asked, "--kb", str(tmp_path / "kb"), "--json", "--no-plot", "--write-anyway")
+    assert json.loads(run(capsys, *flags)[1])["data"]["passages"] == 2
+    monkeypatch.setenv("CRAG_WHERE", "source=tides.md")
+    assert json.loads(run(capsys, *flags)[1])["data"]["passages"] == 1
+    monkeypatch.setenv("CRAG_WHERE", "lang=fr")
+    status, _, err = run(capsys, *flags)
+    assert status == 2
+    assert "no question has passages: " in err
+    assert "fr" in err
+
+
+def test_two_questions_of_one_id_do_not_share_what_was_found_and_one_question_counts_once(tmp_path):
+    first = {"id": "1", "question": "How often do spring tides come?", "gold_ids": ["tides.md"]}
+    path = labels.write(tmp_path / "q.jsonl", [first, first])
+    assert [q.id for q in read_labels([path, path]).gold] == ["1"]
+    labels.write(path, [first, first | {"question": "How long do eggs boil?"}])
+    with pytest.raises(SettingsError, match=r"line 2: the id '1' names another question"):
+        read_labels([path])
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--out", ""], "argument --out: nothing is given"),
+        (["--out", "a\0b"], "argument --out: 'a\\x00b' holds a character that no name can hold"),
+        (["--out", "."], "--out . is a folder; name a file in it"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_done(tmp_path, capsys, flags, complaint):
+    try:
+        status = calibrate.main([str(tmp_path / "none.jsonl"), *flags])
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    assert complaint in capsys.readouterr().err
 
 
 def test_shares_are_checked_and_a_missing_file_is_one_line(capsys):

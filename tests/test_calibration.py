@@ -116,12 +116,21 @@ def test_graphs_with_scores_of_their_own_keep_their_thresholds(tmp_path, graph):
     assert services.thresholds.upper == {"batched": 0.75, "agentic": 0.6}[graph]
 
 
+@pytest.mark.parametrize("upper", ["0.8", True, float("nan"), None, 1.5])
+def test_a_threshold_that_is_no_number_is_refused(tmp_path, upper):
+    file = calibration(tmp_path / "c.json")
+    Path(file).write_text(json.dumps(json.loads(Path(file).read_text()) | {"upper": upper}))
+    with pytest.raises(SettingsError, match=r"is damaged \(upper: "):
+        settings(calibration=file)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "is no JSON"),
         ("[]", "is damaged"),
         ('{"upper": 2}', "is damaged"),
+        ('{"upper": 0.9, "upper": 0.7}', "names 'upper' twice"),
         (None, "there is no calibration"),
     ],
 )

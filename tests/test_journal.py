@@ -2,7 +2,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crag.eval.gate import Limit, OtherOriginError, check_baseline, failures, parse_limit, read_baseline
+from crag.eval.gate import (
+    Limit,
+    OtherOriginError,
+    check_baseline,
+    failures,
+    parse_limit,
+    read_baseline,
+    unequal,
+)
 from crag.eval.journal import Journal, read_journal
 from crag.eval.outputs import write_rows
 from crag.eval.records import Estimate, Metric, MetricResult, Provenance, Result, Row, Sample, Score
@@ -232,6 +240,24 @@ def test_a_baseline_about_something_else_is_refused(changed: dict[str, Any]) -> 
     check_baseline(result(models={}, prompts={"en/grade": "2"}), origin())
 
 
+def test_a_judged_metric_is_compared_only_with_what_the_same_judge_said() -> None:
+    judge = {"model": "a", "server": "s", "repeats": "3"}
+    baseline = result(judge=judge)
+    check_baseline(baseline, origin(judge=judge | {"repeats": "1"}), judged=True)
+    check_baseline(baseline, origin(judge=judge | {"model": "b"}))
+    with pytest.raises(OtherOriginError, match=r"the judge: model a → b"):
+        check_baseline(baseline, origin(judge=judge | {"model": "b"}), judged=True)
+
+
+def test_means_of_unequal_rows_are_told() -> None:
+    drop = Limit("crag", "answer_match", 0.1)
+    now, before = result(("crag", "answer_match", 0.8)), result(("crag", "answer_match", 0.8))
+    assert unequal(now, before, [drop]) == []
+    before.values[0].scored = 9
+    (told,) = unequal(now, before, [drop])
+    assert told.startswith("crag.answer_match rests on 2 rows, in the baseline on 9")
+
+
 def test_limits_name_the_last_system_or_the_one_they_say() -> None:
     systems = ["fixed", "crag:upper=0.8"]
     assert parse_limit("answer_match=0.5", "--fail-under", systems, METRICS) == Limit(
@@ -297,6 +323,39 @@ def test_a_password_in_a_system_s_name_is_not_said_again() -> None:
     with pytest.raises(SettingsError, match="set CRAG_BASE_URL") as raised:
         parse_system("crag:base_url=http://u:hunter2@host")
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "crag:model=sk-TESTSECRET",
+        "crag:sk-TESTSECRET",
+        "sk-TESTSECRET",
+        "crag:web=tvly-TESTSECRET",
+        "crag:k=5,checker_model=hf_TESTSECRET",
+    ],
+)
+def test_a_key_in_a_system_s_name_is_refused_and_not_said_again(text: str) -> None:
+    """F85."""
+    with pytest.raises(SettingsError, match="a key must not stand in a system's name") as refused:
+        parse_systems(text)
+    assert "TESTSECRET" not in str(refused.value)
+
+
+def test_the_key_in_use_is_no_name_of_a_model() -> None:
+    common = {"_env_file": None, "openai_api_key": "a1b2c3d4e5"}
+    with pytest.raises(SettingsError, match="a key must not stand") as refused:
+        with_settings(parse_systems("crag:model=a1b2c3d4e5"), common)
+    assert "a1b2c3d4e5" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["crag:k=5,crag:k=05", "crag:upper=0.8,crag:upper=.80", "crag,crag:k=4", "fixed,fixed:k=4"]
+)
+def test_systems_that_differ_in_spelling_alone_are_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="are the same; leave one out"):
+        with_settings(parse_systems(text), {"_env_file": None})
+    with_settings(parse_systems("crag,crag:k=5,fixed:k=5,batched"), {"_env_file": None})
 
 
 def test_one_system_twice_or_none_is_refused() -> None:

@@ -77,11 +77,16 @@ async def test_a_refusal_that_repeats_the_answer_is_still_no_answer() -> None:
     assert await value("answer_match", sample(answers=["noon"]), made) == 0
 
 
+OFF = {"path": ["retrieve", "web_search"], "path_text": "retrieve(1) → web_search(off) → generate"}
+
+
 @pytest.mark.parametrize(
     ("in_kb", "answerable", "made", "right"),
     [
         (True, True, answer(documents=[document("a")]), 1),
         (True, True, answer(documents=[document("a")], path=["retrieve", "web_search"]), 0),
+        (True, True, answer(documents=[document("a")], **OFF), 1),
+        (False, True, answer(documents=[document("a")], **OFF), 0),
         (True, True, refusal(documents=[document("a", kept=False)]), 0),
         (False, True, answer(documents=[document("a")]), 0),
         (False, True, answer(documents=[document("a"), document("w", origin="web")]), 1),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from crag.eval.labels import read_labels
-from crag.eval.plan import spread
+from crag.eval.plan import in_groups, spread
 from crag.eval.records import Sample
-from crag.eval.samples import fingerprint, read_samples
+from crag.eval.samples import contradicted, fingerprint, read_samples
 
 from crag.errors import SettingsError
 
@@ -130,6 +130,46 @@ def test_a_question_without_id_has_the_same_id_in_every_file(tmp_path: Path) -> 
 )
 def test_whether_a_refusal_is_right(tmp_path: Path, row: dict[str, Any], answerable: bool | None) -> None:
     assert read(tmp_path, lines({"question": "Why?", **row}))[0].answerable is answerable
+
+
+def test_questions_called_unanswerable_that_have_an_answer_are_told(tmp_path: Path) -> None:
+    samples = read(
+        tmp_path,
+        lines(
+            {"id": "a", "question": "One?", "answers": ["x"], "answerable": False},
+            {"id": "b", "question": "Two?", "in_kb": True, "answerable": False},
+            {"id": "c", "question": "Three?", "reference": "Nobody knows.", "answerable": False},
+            {"id": "d", "question": "Four?", "answers": ["x"]},
+        ),
+    )
+    (told,) = contradicted(samples)
+    assert told.startswith("2 questions are called unanswerable")
+    assert "a refusal counts as right" in told
+    assert told.endswith("(a, b)")
+    assert contradicted(samples[2:]) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"group": "all"}, "line 1: a group cannot be called 'all'"),
+        ({"group": "lang: en"}, "line 1: a group cannot be called 'lang: en'"),
+        ({"group": ["a", "b"]}, "line 1: it is in several groups"),
+        ({"answers": [True]}, "answers is neither a text nor a list of texts"),
+        ({"id": True}, "its id is neither text nor a number"),
+    ],
+)
+def test_what_would_be_counted_as_something_else_is_refused(
+    tmp_path: Path, row: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        read(tmp_path, lines({"question": "Why?", **row}))
+
+
+def test_a_group_with_a_comma_in_its_name_can_be_asked_alone() -> None:
+    samples = [Sample(id=group, question="?", group=group) for group in ("a,b", "a", "c")]
+    assert [s.id for s in in_groups(samples, "a,b")] == ["a,b"]
+    assert [s.id for s in in_groups(samples, "a, c")] == ["a", "c"]
 
 
 def test_every_bad_line_is_named_in_one_line(tmp_path: Path) -> None:

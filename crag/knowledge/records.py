@@ -1,9 +1,8 @@
 """JSONL knowledge: one record a line, `{"id", "text", "title"?, "source"?, …metadata}`."""
 
-import json
-
 from langchain_core.documents import Document
 
+from crag.jsonl import NO_OBJECT, json_lines
 from crag.knowledge.documents import NoTextError, clean, plain_metadata
 
 
@@ -13,13 +12,9 @@ def read_jsonl(text: str, title: str) -> tuple[list[Document], list[str]]:
     Raises NoTextError when no line is a record with text.
     """
     documents, bad = [], []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
-            bad.append((number, "is not JSON"))
+    for number, record in json_lines(text):
+        if isinstance(record, str) and record != NO_OBJECT:
+            bad.append((number, record))
             continue
         if not isinstance(record, dict) or not isinstance(record.get("text"), str):
             bad.append((number, 'has no "text"'))

@@ -1,7 +1,6 @@
 """A file of web pages searched in place of the web: for evaluation that repeats and for closed networks."""
 
 import asyncio
-import json
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from crag.errors import WebSearchError
+from crag.jsonl import json_lines
 from crag.language import Language, language_of
 from crag.metering import meter
 from crag.settings import Settings
@@ -69,6 +69,11 @@ class Pages:
         return [self.documents[page] for page in best if scores[page] > 0]
 
 
+def snapshot_warning(path: Path) -> str | None:
+    """Which lines of a snapshot are left out, if any; reads it. Raises WebSearchError if it holds no page."""
+    return _pages(path).warning
+
+
 _reading = threading.Lock()
 
 
@@ -88,14 +93,9 @@ def _pages(path: Path) -> Pages:
 def _read(path: Path, mtime_ns: int, size: int) -> Pages:
     documents: list[Document] = []
     unusable: list[str] = []
-    # Not str.splitlines: a page may hold the separators that only Unicode calls line ends.
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        try:
-            record = _record(line)
-        except ValueError as error:
-            unusable.append(f"line {number} {error}")
-            continue
-        if record is None:
+    for number, record in json_lines(path.read_bytes()):
+        if isinstance(record, str):
+            unusable.append(f"line {number} {record}")
             continue
         url, text = web_address(record.get("url")), first_text(record, "text", "content", "snippet")
         if not (url and text):
@@ -123,17 +123,3 @@ def _read(path: Path, mtime_ns: int, size: int) -> Pages:
 def _listed(lines: list[str]) -> str:
     more = f", and {len(lines) - 3} more" if len(lines) > 3 else ""
     return ", ".join(lines[:3]) + more
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """The object on a line, None for a blank line; raises ValueError saying what the line is not."""
-    try:
-        text = line.decode("utf-8-sig").strip()
-        record = json.loads(text) if text else None
-    except UnicodeDecodeError:
-        raise ValueError("is not UTF-8") from None
-    except (json.JSONDecodeError, RecursionError):
-        raise ValueError("is not JSON") from None
-    if record is not None and not isinstance(record, dict):
-        raise ValueError("is not a JSON object")
-    return record

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from crag.answer import Answer, ScoredDocument
 
-from ..matching import f1, names, phrase
+from ..matching import f1, names, phrase, searched
 from ..records import Row, Sample, Score
 from .catalogue import LOCAL
 from .loading import engine
@@ -120,13 +120,12 @@ async def _route(sample: Sample, row: Row, answer: Answer) -> Outcome:
     """As `eval/routes.py` has it: what was used, or that nothing was."""
     if sample.in_kb is None:
         return _not("not known whether the knowledge base holds the answer")
-    searched = "web_search" in answer.path or any(d.origin == "web" for d in answer.documents)
     if sample.in_kb:
-        return Outcome(float(not searched and any(d.kept for d in answer.documents)))
+        return Outcome(float(not searched(answer) and any(d.kept for d in answer.documents)))
     if sample.answerable is False:
         return Outcome(float(not answer.answered))
     # Whether the web knows is not always known; then a refusal may be right as well.
-    return Outcome(float(searched or (sample.answerable is None and not answer.answered)))
+    return Outcome(float(searched(answer) or (sample.answerable is None and not answer.answered)))
 
 
 async def _gold_retrieved(sample: Sample, row: Row, answer: Answer) -> Outcome:
