@@ -1,5 +1,4 @@
 import hashlib
-import os
 import shutil
 import signal
 import sys
@@ -8,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from crag.knowledge.embeddings import EmbeddedEmbeddings, embedded_embeddings
 from crag.knowledge.sync import ingest
@@ -52,18 +52,19 @@ def sample_kb(
     """
     folder = tmp_path_factory.mktemp("sample") / "kb"
     cache = getattr(request.config, "cache", None)
-    kept = cache.mkdir("sample_kb") / _ingredients(encoder) if cache else None
-    if kept and kept.exists():
-        shutil.copytree(kept, folder)
+    if cache is None:
+        assert ingest([SAMPLE], Settings(_env_file=None, kb=folder), encoder).ok
         return folder
-    assert ingest([SAMPLE], Settings(_env_file=None, kb=folder), encoder).ok
-    if kept:
-        half = kept.with_name(f"{kept.name}-{os.getpid()}")
-        shutil.copytree(folder, half)
-        if kept.exists():
-            shutil.rmtree(half)
-        else:
+    kept = cache.mkdir("sample_kb") / _ingredients(encoder)
+    with FileLock(kept.with_suffix(".lock")):  # tests run side by side, and one of them makes it
+        if not kept.exists():
+            assert ingest([SAMPLE], Settings(_env_file=None, kb=folder), encoder).ok
+            half = kept.with_suffix(".half")
+            shutil.rmtree(half, ignore_errors=True)  # of a run that was killed
+            shutil.copytree(folder, half)
             half.rename(kept)
+            return folder
+    shutil.copytree(kept, folder)
     return folder
 
 

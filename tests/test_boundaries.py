@@ -12,9 +12,9 @@ from crag import Settings, aask, ask, build_graph
 from crag.errors import SettingsError
 from crag.pipeline import RunError
 from crag.view import printable
+from tests.commands import here
 from tests.openai_server import OpenAIServer, Reply
 from tests.test_routes import retrieve
-from tests.test_run_cli import run
 from tests.web_servers import SearXNGServer
 
 OFF: dict[str, Any] = {"_env_file": None, "web": "off"}
@@ -92,14 +92,14 @@ def test_an_unusable_threads_file_is_one_line_that_names_the_setting(tmp_path: P
     broken = tmp_path / "threads.sqlite"
     broken.write_text("this is no database, it only looks like one" * 50)
     for path in (broken, tmp_path, broken / "below"):
-        done = run("Q", "--kb", str(sample_kb), "--thread", "t", "--json", CRAG_THREADS=str(path))
+        done = here("Q", "--kb", str(sample_kb), "--thread", "t", "--json", CRAG_THREADS=str(path))
         assert done.returncode == 2
         assert "CRAG_THREADS" in done.stderr
         assert "Traceback" not in done.stderr
 
 
 def test_a_password_in_an_address_is_not_shown(tmp_path: Path) -> None:
-    done = run("Q", CRAG_CHROMA_URL="http://user:SECRETPW@127.0.0.1:9", cwd=tmp_path)
+    done = here("Q", CRAG_CHROMA_URL="http://user:SECRETPW@127.0.0.1:9", cwd=tmp_path)
     assert done.returncode == 1
     assert "127.0.0.1:9" in done.stderr
     assert "SECRETPW" not in done.stdout + done.stderr
@@ -129,7 +129,7 @@ async def test_a_question_without_content_is_refused(sample_kb: Path, question: 
 
 def test_a_settings_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes("CRAG_K=4".encode("utf-16"))
-    done = run("Q", cwd=tmp_path)
+    done = here("Q", cwd=tmp_path)
     assert done.returncode == 2
     assert ".env is not UTF-8" in done.stderr
     assert "Traceback" not in done.stderr

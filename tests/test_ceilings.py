@@ -9,9 +9,9 @@ import pytest
 
 from crag import Answer, Settings, aask, ask, build_graph
 from crag.errors import SettingsError
+from tests.commands import here
 from tests.openai_server import OpenAIServer, Reply
 from tests.test_routes import retrieve
-from tests.test_run_cli import run
 
 Serve = Callable[..., OpenAIServer]
 PAGE = {"title": "Tides", "url": "https://example.org/tides", "content": "Spring tides follow the moon."}
@@ -160,13 +160,13 @@ def test_the_flags_set_ceiling_and_cache(openai_server: Serve, sample_kb: Path, 
     server = openai_server(replying)
     cache = tmp_path / "replies.sqlite"
     flags = ("What is RRF?", "--kb", str(sample_kb), "--max-llm-calls", "2", "--cache", str(cache))
-    done = run(*flags, CRAG_BASE_URL=server.url, CRAG_MODEL="m")
+    done = here(*flags, CRAG_BASE_URL=server.url, CRAG_MODEL="m")
     assert done.returncode == 0, done.stderr
     assert "ceiling(2 model calls)" in done.stderr
     assert len(server.chats) == 2
-    again = run(*flags, CRAG_BASE_URL=server.url, CRAG_MODEL="m")
+    again = here(*flags, CRAG_BASE_URL=server.url, CRAG_MODEL="m")
     assert "(2 from the cache)" in again.stderr or "from the cache" in again.stderr
-    wrong = run("Q", "--max-cost-usd", "1", CRAG_BASE_URL=server.url)
+    wrong = here("Q", "--max-cost-usd", "1", CRAG_BASE_URL=server.url)
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "CRAG_PRICE_INPUT" in wrong.stderr
 

@@ -16,8 +16,8 @@ from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.metering import metered
 from tests.chroma_server import chroma_server
+from tests.commands import here
 from tests.openai_server import OpenAIServer
-from tests.test_run_cli import run
 from tests.toy import ToyEmbeddings
 
 TOY = ToyEmbeddings()
@@ -219,12 +219,12 @@ async def test_a_condition_that_a_caller_wrote_wrong_is_a_settings_error(kb: Pat
 
 def test_the_command_takes_conditions_and_the_environment_a_filter(sample_kb: Path) -> None:
     def sources(*arguments: str, **environment: str) -> set[str]:
-        done = run("What is HyDE?", "--kb", str(sample_kb), "--json", *arguments, **environment)
+        done = here("What is HyDE?", "--kb", str(sample_kb), "--json", *arguments, **environment)
         assert done.returncode == 0, done.stderr
         return {document["source"] for document in json.loads(done.stdout)["documents"]}
 
     assert sources("--where", "source=en/hyde.md") == {"en/hyde.md"}
     assert sources("--where", "source=en/hyde.md", CRAG_FILTER="lang=zh") == set()
-    wrong = run("q", "--where", "source")
+    wrong = here("q", "--where", "source")
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "a condition reads key=value" in wrong.stderr

@@ -14,7 +14,7 @@ import pytest
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.settings import Settings
-from tests.test_run_cli import ROOT
+from tests.commands import ROOT
 from tests.toy import ToyEmbeddings
 
 

@@ -10,26 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.commands import ROOT, here, run
 from tests.openai_server import OpenAIServer, Reply
-
-KEYS = ("CRAG_", "OPENAI_", "TAVILY_", "LANGSMITH_", "LANGCHAIN_")
-ROOT = Path(__file__).parent.parent
-
-
-def run(
-    *arguments: str, stdin: str | None = None, cwd: Path | None = None, **environment: str
-) -> "subprocess.CompletedProcess[str]":
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(KEYS)}
-    return subprocess.run(
-        [sys.executable, "-m", "crag.run", *arguments],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        cwd=cwd or ROOT,
-        env=clean | environment,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-    )
 
 
 def graded(answer: str, score: str = "0.9") -> Callable[[list[dict[str, Any]]], str]:
@@ -70,7 +52,7 @@ def test_an_answer_stands_alone_on_standard_output(sample_kb: Path) -> None:
 
 
 def test_json_holds_every_promised_key(sample_kb: Path) -> None:
-    done = run("什么是 HyDE？", "--kb", str(sample_kb), "--json")
+    done = here("什么是 HyDE？", "--kb", str(sample_kb), "--json")
     answer = json.loads(done.stdout)
     assert list(answer) == [
         "question",
@@ -116,7 +98,7 @@ def test_a_question_comes_from_standard_input(
     arguments: tuple[str, ...], sample_kb: Path, openai_server: Callable[..., OpenAIServer]
 ) -> None:
     server = openai_server(graded("Reciprocal rank fusion [1]."))
-    done = run(
+    done = here(
         *arguments,
         "--json",
         stdin="\ufeffWhat is RRF?\n",
@@ -137,21 +119,21 @@ def test_the_stream_adds_up_to_the_answer(
     text = "Reciprocal rank fusion adds one over sixty plus the rank [1]. It needs no scores [9]. " * 4
     server = openai_server(graded(text))
     options = ("What is RRF?", "--kb", str(sample_kb))
-    streamed = run(*options, "--stream", OPENAI_BASE_URL=server.url)
-    told = json.loads(run(*options, "--json", OPENAI_BASE_URL=server.url).stdout)
+    streamed = here(*options, "--stream", OPENAI_BASE_URL=server.url)
+    told = json.loads(here(*options, "--json", OPENAI_BASE_URL=server.url).stdout)
     assert streamed.stdout == told["answer"] + "\n"
     assert "[9]" not in streamed.stdout
 
 
 def test_a_refusal_is_an_answer_with_status_zero(sample_kb: Path) -> None:
-    done = run("Who won the 1987 regatta in Trieste?", "--kb", str(sample_kb), "--no-web")
+    done = here("Who won the 1987 regatta in Trieste?", "--kb", str(sample_kb), "--no-web")
     assert done.returncode == 0
     assert "not found" in done.stdout
     assert "web_search(off)" in done.stderr
 
 
 def test_a_snapshot_answers_what_the_documents_lack(sample_kb: Path) -> None:
-    done = run(
+    done = here(
         "What is GraphRAG?", "--kb", str(sample_kb), "--web-snapshot", str(ROOT / "data/web.jsonl"), "--json"
     )
     answer = json.loads(done.stdout)
@@ -183,7 +165,7 @@ def test_wrong_usage_is_one_line_and_status_two(
     arguments: tuple[str, ...], environment: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     """F10."""
-    done = run(*arguments, cwd=tmp_path, **environment)
+    done = here(*arguments, cwd=tmp_path, **environment)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -191,7 +173,7 @@ def test_wrong_usage_is_one_line_and_status_two(
 
 
 def test_a_missing_knowledge_base_is_one_line_and_status_one(tmp_path: Path) -> None:
-    done = run("q", "--kb", str(tmp_path / "nowhere"))
+    done = here("q", "--kb", str(tmp_path / "nowhere"))
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert str(tmp_path / "nowhere") in last
@@ -207,7 +189,7 @@ def test_a_failing_model_is_one_line_with_what_was_found(
         return "0.9" if "(0 to 1)" in messages[-1]["content"] else Reply("bad key sk-planted", status=401)
 
     server = openai_server(reply)
-    done = run(
+    done = here(
         "How does HyDE work?", "--kb", str(sample_kb), OPENAI_BASE_URL=server.url, OPENAI_API_KEY="sk-planted"
     )
     assert done.returncode == 1
@@ -236,8 +218,10 @@ def test_output_survives_a_terminal_without_the_characters(
 
 def test_a_thread_is_kept_across_processes(sample_kb: Path, tmp_path: Path) -> None:
     threads = tmp_path / "deep" / "threads.sqlite"
-    for question in ("How does HyDE work?", "What is RRF?"):
-        done = run(question, "--kb", str(sample_kb), "--thread", "t1", "--json", CRAG_THREADS=str(threads))
+    for command, question in ((here, "How does HyDE work?"), (run, "What is RRF?")):
+        done = command(
+            question, "--kb", str(sample_kb), "--thread", "t1", "--json", CRAG_THREADS=str(threads)
+        )
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
         assert answer["question"] == question
@@ -248,10 +232,10 @@ def test_a_thread_is_kept_across_processes(sample_kb: Path, tmp_path: Path) -> N
 
 def test_a_conversation_goes_on_in_another_process(sample_kb: Path, tmp_path: Path) -> None:
     kept = {"CRAG_KB": str(sample_kb), "CRAG_THREADS": str(tmp_path / "threads.sqlite")}
-    first = run("How does HyDE work?", "--thread", "work", "--json", **kept)
+    first = here("How does HyDE work?", "--thread", "work", "--json", **kept)
     second = run("What are its drawbacks?", "--thread", "work", "--route", **kept)
-    third = json.loads(run("Thanks!", "--thread", "work", "--route", "--json", **kept).stdout)
-    elsewhere = json.loads(run("What are its drawbacks?", "--thread", "other", "--json", **kept).stdout)
+    third = json.loads(here("Thanks!", "--thread", "work", "--route", "--json", **kept).stdout)
+    elsewhere = json.loads(here("What are its drawbacks?", "--thread", "other", "--json", **kept).stdout)
     assert json.loads(first.stdout)["standalone_question"] is None
     assert "Asked    What are its drawbacks? (How does HyDE work)" in second.stderr
     assert "hyde.md" in second.stderr
@@ -279,12 +263,12 @@ def test_a_retry_is_asked_for_by_a_flag_and_streams_only_what_was_checked(
 
     server = openai_server(reply)
     options = ("--kb", str(sample_kb), "--stream", "--on-ungrounded", "retry")
-    done = run("What is RRF?", *options, OPENAI_BASE_URL=server.url)
+    done = here("What is RRF?", *options, OPENAI_BASE_URL=server.url)
     assert done.stdout == "Reciprocal rank fusion merges lists [1].\n"
     assert "generate → check(not grounded) → generate(retry) → check(grounded)" in done.stderr
 
 
 def test_an_unknown_way_with_ungrounded_answers_is_one_line() -> None:
-    done = run("Q", "--on-ungrounded", "retrie")
+    done = here("Q", "--on-ungrounded", "retrie")
     assert done.returncode == 2
     assert done.stderr == "crag: CRAG_ON_UNGROUNDED: must be 'report' or 'retry', not 'retrie'\n"

@@ -26,8 +26,8 @@ from crag.pipeline import RunError
 from crag.redaction import masked
 from crag.services import Own, build_services
 from tests import labels
+from tests.commands import run
 from tests.test_routes import retrieve
-from tests.test_run_cli import run
 
 ROOT = Path(__file__).parent.parent
 PLANTED = {
