@@ -3,16 +3,18 @@
 import json
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from pydantic import ValidationError
 
 from crag.errors import CragError, SettingsError
 
-from .records import Provenance, Row, Score
+from .records import Provenance, Row, Score, as_json
 
 FILE = "records.jsonl"
 RowKey = tuple[str, str]
@@ -63,7 +65,7 @@ class Journal:
         except OSError as error:
             raise SettingsError(f"{folder}: {error.strerror}; give another --out") from None
         self.path = folder / FILE
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         self._lock = threading.Lock()
         try:
             self.records = read_journal(self.path) if self.path.exists() else Records()
@@ -93,8 +95,11 @@ class Journal:
             )
             self.records.notes.append(f"resumed with other versions of {', '.join(changed)}")
         try:
-            self._file = self.path.open("ab")
+            self._file = self.path.open(
+                "ab", buffering=0
+            )  # what was not written must not be tried again when it is closed
             self._file.truncate(self.records.whole)
+            self._whole = self.records.whole
         except OSError as error:
             raise SettingsError(f"{self.path}: {error.strerror}; give another --out") from None
         if known is None:
@@ -112,14 +117,18 @@ class Journal:
         self.records.scores[score.system, score.id, score.metric, score.repeat] = score
 
     def _write(self, what: Provenance | Row | Score) -> None:
-        line = what.model_dump_json().encode("utf-8", "replace") + b"\n"
+        line = as_json(what).encode("utf-8", "replace") + b"\n"
         with self._lock:
             assert self._file is not None, "begin comes first"
             try:
-                self._file.write(line)
-                self._file.flush()
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[self._file.write(rest) :]
                 os.fsync(self._file.fileno())
+                self._whole += len(line)
             except OSError as error:
+                with suppress(OSError):  # half a line would be one to drop when the run goes on
+                    self._file.truncate(self._whole)
                 raise CragError(
                     f"{self.path}: {error.strerror}; free the disk, then go on by --resume"
                 ) from None

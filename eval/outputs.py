@@ -7,7 +7,8 @@ from statistics import fmean
 
 from .records import Metric, Row, Sample, Score
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""Spreadsheets pass over blanks before these, and some take the wide forms for them."""
 
 
 def write_rows(
@@ -65,7 +66,7 @@ def _facts(sample: Sample | None, row: Row | None) -> dict[str, str | int | floa
 
 def _text(text: str | None) -> str | None:
     """Text that no spreadsheet takes for a formula: what documents say must not run."""
-    return f"'{text}" if text and text.startswith(_FORMULA) else text
+    return f"'{text}" if text and (text.lstrip().startswith(_FORMULA) or text[0] in "\t\r\n") else text
 
 
 def _mean(scores: Sequence[Score]) -> float | None:

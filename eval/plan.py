@@ -1,10 +1,8 @@
 """What a benchmark is about, from its flags: questions, knowledge base, web, and the folder it writes to."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,14 @@ from crag.errors import CragError, SettingsError, WebSearchError
 from crag.settings import Settings
 from crag.web.snapshot import snapshot_warning
 
-from .journal import FILE
+from .folder import out_folder
 from .provenance import file_fingerprint
 from .records import Metric, Sample
 from .samples import read_samples
 from .systems import System, parse_systems, with_settings
 
-OUTPUTS = Path(".crag/benchmark")
 SAMPLE_KB = Path(".crag/sample")
 """Where `make ask` keeps the knowledge base of the sample documents, too."""
-
-WRITTEN = ("result.json", "rows.csv", "report.html")
 
 Say = Callable[[str], None]
 
@@ -100,7 +95,7 @@ def plan(args: argparse.Namespace, say: Say) -> Plan:
         settings=settings,
         metrics=chosen,
         web=web,
-        out=_out(args),
+        out=out_folder(args),
         record=Path(args.record_web) if args.record_web else None,
     )
 
@@ -185,37 +180,3 @@ def _kind(settings: Settings) -> str:
     if settings.web == "auto":
         return "off" if settings.tavily_api_key is None else "tavily"
     return settings.web
-
-
-def _out(args: argparse.Namespace) -> Path:
-    if args.out:
-        return _free(Path(args.out), resume=args.resume)
-    if args.resume:
-        begun = sorted(path.parent for path in OUTPUTS.glob(f"*/{FILE}"))
-        if not begun:
-            raise SettingsError(f"nothing to resume in {OUTPUTS}; name the folder by --out DIR")
-        return begun[-1]
-    return OUTPUTS / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-
-
-def _free(out: Path, *, resume: bool) -> Path:
-    """The folder, if nothing would be overwritten that this command did not write; raises SettingsError."""
-    if not resume and not (out / FILE).exists():
-        taken = [name for name in WRITTEN if (out / name).exists()]
-        if taken:
-            raise SettingsError(f"{out} holds a {taken[0]} of something else; give another --out")
-    return out
-
-
-def command_line() -> list[str]:
-    """How this run was called, without `--resume` and `--out`, to tell how to go on."""
-    words, skip = [], False
-    for word in sys.argv[1:]:
-        if skip or word == "--resume" or word.startswith("--out="):
-            skip = False
-            continue
-        if word == "--out":
-            skip = True
-            continue
-        words.append(word)
-    return words

@@ -8,8 +8,10 @@ else is computed from these.
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticSerializationError
 
 from crag.answer import Answer
+from crag.language import readable
 
 Finding = Literal["better", "worse", "different", "within noise", "not comparable"]
 """What a difference says; "different" where more is neither better nor worse in itself."""
@@ -189,3 +191,19 @@ class Result(BaseModel):
     differences: list[Difference]
     spending: list[Spending]
     notes: list[str] = []
+
+
+def as_json(record: BaseModel, indent: int | None = None) -> str:
+    """A record as JSON; what no file can hold, as half a character that a model wrote, is a question mark."""
+    try:
+        return record.model_dump_json(indent=indent)
+    except PydanticSerializationError:
+        return type(record).model_validate(_readable(record.model_dump())).model_dump_json(indent=indent)
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, dict):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    return [_readable(item) for item in value] if isinstance(value, list) else value

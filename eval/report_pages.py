@@ -22,10 +22,11 @@ Rated = dict[tuple[str, str], dict[str, list[Score]]]
 
 
 class Texts:
-    """Texts by number, each once, with its language."""
+    """Texts by number, each once, with its language; `say` shows the ones that stand where they are used."""
 
-    def __init__(self) -> None:
+    def __init__(self, said: Iterable[str] = ()) -> None:
         self.known: dict[str, int] = {}
+        self._longest = fitting(said)
 
     def add(self, text: str) -> int:
         """The number of `text`."""
@@ -33,18 +34,35 @@ class Texts:
 
     def listed(self) -> list[list[str]]:
         """[language, text] of each."""
-        longest = LONGEST
-        while longest > SHORTEST and self._bytes(longest) > ALL_BYTES:
-            longest //= 2
+        longest = fitting(self.known)
         return [[lang_of(text), _cut(text, longest)] for text in self.known]
 
-    def _bytes(self, longest: int) -> int:
-        return sum(len(text[:longest].encode("utf-8", "replace")) for text in self.known)
+    def say(self, text: str) -> str:
+        """A question, an answer, a reference."""
+        return _cut(text, self._longest)
+
+
+def fitting(texts: Iterable[str]) -> int:
+    """How many characters of each text may be shown."""
+    longest, begun = LONGEST, [text[:LONGEST] for text in texts]
+    while longest > SHORTEST and sum(len(t[:longest].encode("utf-8", "replace")) for t in begun) > ALL_BYTES:
+        longest //= 2
+    return longest
 
 
 def _cut(text: str, longest: int) -> str:
     rest = len(text) - longest
     return visible(text if rest <= 0 else f"{text[:longest]} … ({rest:,} more characters in the records)")
+
+
+def _short(text: str) -> str:
+    """A name, a reason, a warning."""
+    return _cut(text, SHORTEST)
+
+
+def _said(samples: Sequence[Sample], rows: Sequence[Row]) -> list[str]:
+    known = [text for sample in samples for text in (sample.question, sample.reference or "")]
+    return known + [row.answer.answer for row in rows if row.answer]
 
 
 def pages(
@@ -55,20 +73,20 @@ def pages(
     scores: Iterable[Score],
 ) -> dict[str, Any]:
     """Everything the script needs; strings are as they will be shown, and no markup."""
-    texts = Texts()
+    texts = Texts(_said(samples, rows))
     found = {(row.system, row.id): row for row in rows}
     rated = _rated(scores)
     questions = [
         {
-            "id": visible(sample.id),
-            "q": visible(sample.question),
+            "id": _short(sample.id),
+            "q": texts.say(sample.question),
             "lang": {"zh": "zh-Hans", "en": "en"}[sample.lang],
-            "group": visible(sample.group or ""),
-            "answers": [visible(" + ".join(parts)) for parts in sample.answers],
-            "reference": visible(sample.reference or ""),
+            "group": _short(sample.group or ""),
+            "answers": [_cut(" + ".join(parts), SHORTEST) for parts in sample.answers],
+            "reference": texts.say(sample.reference or ""),
             "in_kb": sample.in_kb,
             "answerable": sample.answerable,
-            "gold": [visible(gold) for gold in sample.gold_ids],
+            "gold": [_short(gold) for gold in sample.gold_ids],
             "rows": [_row(found.get((name, sample.id)), rated[name, sample.id], texts) for name in systems],
         }
         for sample in samples
@@ -94,7 +112,7 @@ def _row(row: Row | None, metrics: dict[str, list[Score]], texts: Texts) -> dict
     if row is None:
         return None
     shown: dict[str, Any] = {
-        "error": visible(row.error or ""),
+        "error": _short(row.error or ""),
         "m": {visible(name): _rating(scores) for name, scores in metrics.items()},
     }
     if row.answer:
@@ -112,7 +130,7 @@ def _rating(scores: list[Score]) -> dict[str, Any]:
     rating: dict[str, Any] = {"v": round(sum(values) / len(values), 4) if values else None}
     if len(scores) > 1:
         rating["all"] = [s.value for s in scores]
-    if reasons := list(dict.fromkeys(visible(s.reason) for s in scores if s.reason)):
+    if reasons := list(dict.fromkeys(_short(s.reason) for s in scores if s.reason)):
         rating["why"] = reasons
     if not any(s.applies for s in scores):
         rating["na"] = True
@@ -124,13 +142,13 @@ def _answer(answer: Answer, context: list[str], texts: Texts) -> dict[str, Any]:
     places = {text: n for n, text in reversed(list(enumerate(context, start=1)))}
     documents = [
         {
-            "id": visible(d.id),
-            "title": visible(d.title or d.source or d.id),
-            "src": visible(d.source),
+            "id": _short(d.id),
+            "title": _short(d.title or d.source or d.id),
+            "src": _short(d.source),
             "url": link(d.source),
             "from": visible(d.origin),
             "s": d.score,
-            "why": visible(d.reason or ""),
+            "why": _short(d.reason or ""),
             "kept": d.kept,
             "n": (d.n or places.get(d.text)) if d.kept else None,
             "t": texts.add(d.text),
@@ -140,14 +158,14 @@ def _answer(answer: Answer, context: list[str], texts: Texts) -> dict[str, Any]:
     sources = [
         {
             "n": s.n,
-            "title": visible(s.title or s.source or s.id),
+            "title": _short(s.title or s.source or s.id),
             "url": link(s.source),
             "from": visible(s.origin),
         }
         for s in answer.sources
     ]
     return {
-        "a": [lang_of(answer.answer), visible(answer.answer)],
+        "a": [lang_of(answer.answer), texts.say(answer.answer)],
         "ok": answer.answered,
         "verdict": answer.verdict,
         "score": answer.overall_score,
@@ -155,10 +173,10 @@ def _answer(answer: Answer, context: list[str], texts: Texts) -> dict[str, Any]:
         "docs": documents,
         "sources": sources,
         "grounded": answer.grounded,
-        "grounding": visible(answer.grounding_reason or ""),
-        "search": visible(answer.search_query or ""),
+        "grounding": _short(answer.grounding_reason or ""),
+        "search": _short(answer.search_query or ""),
         "path": visible(answer.path_text),
-        "warnings": [visible(w) for w in answer.warnings],
+        "warnings": [_short(w) for w in answer.warnings],
         "calls": answer.usage.llm_calls,
         "web": answer.usage.web_calls,
         "cost": answer.usage.cost_usd,

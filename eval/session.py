@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,14 +14,15 @@ from crag.errors import CragError, SettingsError
 from crag.view import note
 
 from .estimate import describe
+from .folder import resume_command, whole
 from .gate import check_baseline, failures, parse_limit, read_baseline, unequal
 from .journal import Journal
-from .metrics import Judge, local_scores
+from .metrics import Judge, local_scores, unjudged
 from .outputs import write_rows
-from .plan import Plan, command_line, plan
+from .plan import Plan, plan
 from .provenance import provenance
 from .recording import Recorder
-from .records import Result, Row, Score
+from .records import Result, Row, Score, as_json
 from .runner import OnProgress, Run, StoppedError
 from .samples import contradicted
 from .summary import summarise
@@ -66,16 +66,20 @@ def run(args: argparse.Namespace) -> int:
         except OSError as error:
             raise CragError(
                 f"{error.filename or todo.out}: {error.strerror}; the answers are kept, when there is room: "
-                f"{_resume(todo)}"
+                f"{resume_command(todo.out)}"
             ) from None
     _show(result)
     say(f"written: {todo.out / 'report.html'} (open it in a browser), result.json, rows.csv, records.jsonl")
     if stopped:
-        raise CragError(f"{stopped}; go on with: {_resume(todo)}")
+        raise CragError(f"{stopped}; go on with: {resume_command(todo.out)}")
     if not any(row.answer for row in rows):
         raise CragError(f"no question was answered: {rows[0].error if rows else 'none was asked'}")
     for line in unequal(result, baseline, drops) if baseline else []:
         say(line)
+    if again := sum(score.again for score in scores):
+        say(f"{again} judgements failed for reasons that may pass; try again: {resume_command(todo.out)}")
+    if lost := unjudged(todo.metrics, scores):
+        raise CragError(lost)
     reasons = failures(result, floors, baseline, drops)
     for reason in reasons:
         note(f"crag: gate: {reason}")
@@ -129,15 +133,10 @@ def _finish(
     except StoppedError as stopped:
         return stopped
     except KeyboardInterrupt:
-        say(f"interrupted; {len(journal.records.rows)} answers are kept. Go on with: {_resume(todo)}")
+        kept = len(journal.records.rows)
+        say(f"interrupted; {kept} answers are kept. Go on with: {resume_command(todo.out)}")
         raise
     return None
-
-
-def _resume(todo: Plan) -> str:
-    return shlex.join(
-        ["python", "-m", "crag.eval.benchmark", *command_line(), "--resume", "--out", str(todo.out)]
-    )
 
 
 async def _summary(
@@ -163,10 +162,12 @@ async def _summary(
 def _write(todo: Plan, result: Result, rows: list[Row], scores: list[Score]) -> None:
     from .report import write_report
 
-    text = result.model_dump_json(indent=2)
-    (todo.out / "result.json").write_text(text + "\n", encoding="utf-8", errors="replace")
-    write_rows(todo.asked, rows, scores, todo.metrics, todo.out / "rows.csv")
-    write_report(result, todo.asked, rows, scores, todo.out / "report.html")
+    with whole(todo.out / "result.json") as path:
+        path.write_text(as_json(result, indent=2) + "\n", encoding="utf-8", errors="replace")
+    with whole(todo.out / "rows.csv") as path:
+        write_rows(todo.asked, rows, scores, todo.metrics, path)
+    with whole(todo.out / "report.html") as path:
+        write_report(result, todo.asked, rows, scores, path)
 
 
 def _show(result: Result) -> None:

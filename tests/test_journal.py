@@ -1,7 +1,11 @@
+import csv
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crag.eval.folder import whole
 from crag.eval.gate import (
     Limit,
     OtherOriginError,
@@ -381,3 +385,51 @@ def test_a_document_cannot_bring_a_formula_into_the_spreadsheet(tmp_path: Path) 
     assert text.startswith(b"\xef\xbb\xbf")
     assert "'=1+1? 是" in text.decode()
     assert "'=HYPERLINK" in text.decode()
+
+
+@pytest.mark.parametrize("said", [" =1+1", "\n=1+1", "\t1", "＝1+1", "＠SUM(1)", "\u3000-1"])
+def test_blanks_and_wide_signs_do_not_hide_a_formula(tmp_path: Path, said: str) -> None:
+    write_rows([Sample(id="a", question=said)], [failed("a", "no")], [], METRICS, tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(encoding="utf-8-sig", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["question"] == f"'{said}"
+
+
+def test_half_a_character_of_a_model_does_not_cost_the_run_its_answers(tmp_path: Path) -> None:
+    with Journal(tmp_path, resume=False) as journal:
+        journal.begin(origin())
+        journal.row(failed("a", "it said \ud83d"))
+    assert read_journal(tmp_path / "records.jsonl").rows["crag", "a"].error == "it said ?"
+
+
+def test_a_full_disk_is_one_line_with_the_remedy_and_leaves_no_half_line(tmp_path: Path) -> None:
+    begun(tmp_path)
+    size = (tmp_path / "records.jsonl").stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, hard))
+    try:
+        with Journal(tmp_path, resume=True) as journal:
+            journal.begin(origin())
+            with pytest.raises(CragError, match=r"records\.jsonl: .+; free the disk, then go on by --resume"):
+                journal.row(failed("z", "x" * 100))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert (tmp_path / "records.jsonl").stat().st_size == size
+    assert read_journal(tmp_path / "records.jsonl").notes == []
+
+
+def test_a_file_that_could_not_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    with whole(report) as path:
+        path.write_text("old")
+
+    def fail() -> None:
+        with whole(report) as path:
+            path.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        fail()
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"report.html": "old"}

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crag.eval.metrics import Judge
+from crag.eval.metrics import Judge, unjudged
+from crag.eval.metrics.catalogue import METRICS
 from crag.eval.records import Row, Sample, Score
 
 from crag.errors import CragError, SettingsError
@@ -391,3 +392,55 @@ async def test_a_run_with_a_troubled_judge_ends_and_counts(openai_server: Serve)
         "3": True,
     }
     assert [score.calls for score in scores.values()] == [3, 2, 1, 1, 1]
+
+
+FOREIGN = {
+    "ContextRecall": {"classifications": [{"statement": "Cats purr.", "reason": "", "attributed": 1}]},
+    "NLIStatement": {"statements": [{"statement": "Cats purr.", "reason": "", "verdict": 1}] * 2},
+    "AnswerRelevance": {"question": " ", "noncommittal": 0},
+}
+
+
+async def test_verdicts_on_other_statements_and_no_question_are_no_score(openai_server: Serve) -> None:
+    """F69: ragas would make them 1, 1 and 0."""
+    said = {task: json.dumps(reply) for task, reply in FOREIGN.items()}
+    server = openai_server(judge(lambda messages, _: said.get(task_of(messages))), embed=compass)
+    scores = await judged(server)
+    assert {name: (score.value, score.reason) for name, score in scores.items()} == {
+        "context_recall": (None, "the judge judged other statements than the reference's"),
+        "context_precision": (0.5, None),
+        "faithfulness": (None, "the judge judged other statements than the answer's"),
+        "answer_relevancy": (None, "the judge made no question from the answer"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("vector", "wrong"),
+    [
+        ([0.0, 0.0], "a vector of zeros"),
+        ([1.0, float("nan")], "a vector that is not of finite numbers"),
+        ([1.0, 0.0, 0.0], "vectors of 2 and of 3 numbers"),
+    ],
+)
+async def test_embeddings_that_mean_nothing_are_named_and_not_the_judge(
+    openai_server: Serve, vector: list[float], wrong: str
+) -> None:
+    server = openai_server(judge(), embed=lambda text: [1.0, 0.0] if text == "How often?" else vector)
+    score = (await judged(server, names=["answer_relevancy"]))["answer_relevancy"]
+    assert score.value is None
+    assert score.reason == f"the embeddings gave {wrong}; set CRAG_EMBEDDING_MODEL to a model that works"
+
+
+def test_a_metric_that_failed_on_every_row_it_was_asked_about_is_told() -> None:
+    measured = [METRICS["faithfulness"], METRICS["context_recall"], METRICS["accuracy"]]
+
+    def score(metric: str, value: float | None, **more: Any) -> Score:
+        return Score(system="crag", id="1", metric=metric, value=value, **more)
+
+    refused = score("faithfulness", None, applies=False, reason="refused")
+    failed = score("faithfulness", None, calls=2, again=True, reason="no key")
+    assert unjudged(measured, [refused, failed, score("context_recall", 0.0, calls=1)]) == (
+        "no row could be judged by faithfulness: no key"
+    )
+    assert unjudged(measured, [refused, score("accuracy", None)]) is None
+    assert unjudged(measured, [failed, score("faithfulness", 0.0, calls=2)]) is None

@@ -194,3 +194,19 @@ def test_the_time_of_a_run_is_told_to_the_minute_in_utc() -> None:
 def test_nodes_stand_in_the_order_in_which_answers_pass_them(html: str) -> None:
     legend = words(html)[words(html).index("Time by node") :]
     assert "whole. retrieve score web_search assemble generate fixed" in legend
+
+
+def test_a_text_of_megabytes_does_not_make_a_page_that_no_browser_opens(tmp_path: Path) -> None:
+    long = "x " * 2_500_000
+    samples = [
+        s.model_copy(update={"question": long, "reference": long}) for s in report_example.samples()[:2]
+    ]
+    rows = [row.model_copy(update={"error": long}) for row in report_example.rows(samples)]
+    for row in rows:
+        if row.answer:
+            row.answer = row.answer.model_copy(update={"answer": long, "warnings": [long]})
+    path = tmp_path / "report.html"
+    write_report(report_example.result(), samples, rows, report_example.scores(rows), path)
+    html = path.read_text(encoding="utf-8")
+    assert len(html) < 1_000_000
+    assert "… (4,994,000 more characters in the records)" in html

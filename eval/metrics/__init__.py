@@ -4,7 +4,7 @@ The only place that knows ragas, which is imported at the first score and never 
 """
 
 from .catalogue import judge_calls, metrics
-from .judge import Judge
+from .judge import Judge, unjudged
 from .local import local_scores
 
-__all__ = ["Judge", "judge_calls", "local_scores", "metrics"]
+__all__ = ["Judge", "judge_calls", "local_scores", "metrics", "unjudged"]

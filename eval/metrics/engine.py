@@ -4,6 +4,7 @@ import asyncio
 import math
 import os
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, ClassVar, TypeVar
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # read at the import; "1" would not do
@@ -32,10 +33,15 @@ from crag.language import Language
 
 from .asking import UnreadableError
 from .chinese import speak_chinese
+from .sanity import checked, foreign
 
 M = TypeVar("M", bound=BaseModel)
 Ask = Callable[[str, type[M]], Awaitable[M]]
 """A prompt and what its reply must look like, in; the reply as that, out."""
+
+
+_reference: ContextVar[str] = ContextVar("reference")
+"""Of the row that is being judged; each score is a task of its own."""
 
 
 class Engine:
@@ -113,6 +119,7 @@ class Judged:
     async def score(self, columns: dict[str, Any]) -> float | None:
         """The value in [0, 1], or None where ragas finds nothing to measure. Raises what `ask` raises."""
         wanted = self._COLUMNS[self._metric.name]
+        _reference.set(columns.get("reference") or "")
         value = float((await self._metric.ascore(**{name: columns[name] for name in wanted})).value)
         # The mean of cosines may be below 0.
         return min(max(value, 0.0), 1.0) if math.isfinite(value) else None
@@ -146,6 +153,12 @@ class _Judge(InstructorBaseRagasLLM):
 
     async def agenerate(self, prompt: str, response_model: type[M]) -> M:
         answer: M = await self._ask(prompt, response_model)
+        # Ragas scores 0 where no question was made.
+        if not getattr(answer, "question", "?").strip():
+            raise UnreadableError("the judge made no question from the answer")
+        judged = [one.statement for one in getattr(answer, "classifications", [])]
+        if foreign(judged, [_reference.get()]):
+            raise UnreadableError("the judge judged other statements than the reference's")
         return answer
 
 
@@ -155,6 +168,8 @@ class _Faithfulness(Faithfulness):
         # Ragas takes the share of what comes back: what is left out, or said twice, would change it.
         if len(verdicts.statements) != len(statements):
             raise UnreadableError("the judge did not judge each of the statements once")
+        if foreign([one.statement for one in verdicts.statements], statements):
+            raise UnreadableError("the judge judged other statements than the answer's")
         return verdicts
 
 
@@ -164,14 +179,17 @@ class _Embeddings(BaseRagasEmbedding):
     def __init__(self, embeddings: Embeddings) -> None:
         super().__init__()
         self._embeddings = embeddings
+        self._width: int | None = None
 
     def embed_text(self, text: str, **_: Any) -> list[float]:
-        return self._embeddings.embed_query(text)
+        (vector,) = checked([self._embeddings.embed_query(text)], self._width)
+        self._width = len(vector)
+        return vector
 
     def embed_texts(self, texts: list[str], **_: Any) -> list[list[float]]:
         if isinstance(self._embeddings, EmbeddedEmbeddings):
-            return [self._embeddings.embed_query(text) for text in texts]
-        return self._embeddings.embed_documents(texts)
+            return [self.embed_text(text) for text in texts]
+        return checked(self._embeddings.embed_documents(texts), self._width)
 
     async def aembed_text(self, text: str, **_: Any) -> list[float]:
         return await asyncio.to_thread(self.embed_text, text)

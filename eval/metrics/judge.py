@@ -14,7 +14,7 @@ from crag.metering import metered
 from crag.servers import OPENAI_URL
 from crag.settings import Settings
 
-from ..records import Row, Sample, Score
+from ..records import Metric, Row, Sample, Score
 from .asking import Judgements, UnreadableError
 from .catalogue import metrics
 from .chinese import fingerprint
@@ -145,3 +145,13 @@ def _applies(score: Score, sample: Sample, row: Row) -> bool:
     else:
         return True
     return False
+
+
+def unjudged(measured: Sequence[Metric], scores: Sequence[Score]) -> str | None:
+    """Which metrics the judge failed on every row that it was asked about, and why; None without any."""
+    lost: dict[str, str] = {}
+    for metric in measured:
+        asked = [s for s in scores if s.metric == metric.name and (s.calls or s.again or s.value is not None)]
+        if metric.judged and asked and all(s.value is None for s in asked):
+            lost[metric.name] = asked[-1].reason or "no reason given"
+    return f"no row could be judged by {', '.join(lost)}: {next(iter(lost.values()))}" if lost else None
