@@ -20,24 +20,33 @@ _DIGITS = str.maketrans("零〇一二三四五六七八九", "00123456789")
 
 def in_digits(text: str) -> str:
     """The text with such scores as "0.8", "80%", "7/10", "85%" and "8分"; what is none stays."""
-    text = _PERCENT.sub(lambda found: f"{_value(found[1])}%", text)
-    text = _SHARE.sub(lambda found: f"{_value(found[2])}/{_value(found[1])}", text)
+    text = _PERCENT.sub(lambda found: _written("{}%", found, 1), text)
+    text = _SHARE.sub(lambda found: _written("{}/{}", found, 2, 1), text)
     text = _TENTHS.sub(_tenths, text)
     if re.search("[满总]分", text):
-        text = _MARKS.sub(lambda found: _value(found[1]), text)
+        text = _MARKS.sub(lambda found: _written("{}", found, 1), text)
     return _DECIMAL.sub(lambda found: f"{found[1]}.{found[2]}".translate(_DIGITS), text)
 
 
+def _written(form: str, found: re.Match[str], *groups: int) -> str:
+    """The numerals of groups in digits; the text as it was where one of them is no single number."""
+    values = [_value(found[group]) for group in groups]
+    return found[0] if None in values else form.format(*values)
+
+
 def _tenths(found: re.Match[str]) -> str:
-    tenths = Fraction(_value(found[1])) * 10
-    more = "5" if found[2] == "半" else found[2]
-    return _decimal(tenths + Fraction(_value(more) if more else 0)) + "%"
+    tenths = _value(found[1])
+    more = _value("5" if found[2] == "半" else found[2] or "0")
+    if tenths is None or more is None:
+        return found[0]
+    return _decimal(Fraction(tenths) * 10 + Fraction(more)) + "%"
 
 
-def _value(numeral: str) -> str:
+def _value(numeral: str) -> str | None:
     if re.fullmatch(r"[0-9.]+", numeral):
         return numeral
-    return _decimal(han_value(numeral) or Fraction(0))
+    value = han_value(numeral)
+    return None if value is None else _decimal(value)
 
 
 def _decimal(value: Fraction) -> str:

@@ -20,13 +20,14 @@ from crag.language import readable
 from crag.llm_client import OpenAIClient
 from crag.llm_errors import host_of, model_error, refused_parameter
 from crag.llm_retry import pause
+from crag.llm_shape import UNFINISHED, WITHHELD
 from crag.loops import PerLoop
 from crag.metering import meter
 from crag.redaction import remember
 from crag.reply_cache import ReplyCache
 from crag.servers import OPENAI_URL
 from crag.settings import Endpoint, Names, Role, Settings
-from crag.thinking import THINK_TAG, strip_thinking
+from crag.thinking import begins_in_thought, strip_thinking
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -153,7 +154,11 @@ class ChatModel:
             if _is_used_up(reply):
                 reply = await self._metered(messages, cap=max(LEAST_CAP, TIMES * (_tokens(reply)[1] or 0)))
         text = self._text(reply)
-        if self._cache and text and reply.response_metadata.get("finish_reason") != "length":
+        if (
+            self._cache
+            and text
+            and reply.response_metadata.get("finish_reason") not in {"length", UNFINISHED}
+        ):
             await self._cache.keep(messages, self._identity(), text)
         return text
 
@@ -284,8 +289,10 @@ class ChatModel:
     def _text(self, reply: BaseMessage) -> str:
         raw = readable(str(reply.text))
         text = strip_thinking(raw)
+        if not any(char.isprintable() and not char.isspace() for char in text):
+            text = ""
         finish = reply.response_metadata.get("finish_reason")
-        if finish == "content_filter":
+        if finish in WITHHELD:
             raise self._error(
                 ModelError("its content filter withheld the reply; rephrase or use another model")
             )
@@ -293,8 +300,8 @@ class ChatModel:
             if not text:
                 raise self._error(_used_up())
             meter().warn(f"the {self._role} model {self.name} was cut off at its token limit")
-        if not text and (refusal := reply.additional_kwargs.get("refusal")):
-            raise self._error(ModelError(f"it refused: {refusal}; rephrase or use another model"))
+        if finish == UNFINISHED and text:
+            meter().warn(f"the stream of {self.name} ended without saying so; the answer may be cut off")
         self._learn(raw)
         return text
 
@@ -304,8 +311,7 @@ class ChatModel:
 
     def _learn(self, raw: str) -> None:
         """Remember whether a reply held thoughts without an opening tag, which a stream cannot tell apart."""
-        first = THINK_TAG.search(raw)
-        if first and first[1]:
+        if begins_in_thought(raw):
             _thoughts[self._host, self.name] = "mixed"
             if self._stream:
                 meter().warn(

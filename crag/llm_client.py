@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from crag.loops import PerLoop
-from crag.servers import NO_KEY, is_loopback
+from crag.servers import NO_KEY, is_loopback, keep_to_server
 from crag.settings import Endpoint, Settings
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need
@@ -16,7 +16,10 @@ CONNECT = 10.0
 def _http(*, environment: bool) -> Any:
     import openai
 
-    return openai.DefaultAsyncHttpxClient(trust_env=environment)
+    async def stay(response: Any) -> None:
+        keep_to_server(response)
+
+    return openai.DefaultAsyncHttpxClient(trust_env=environment, event_hooks={"response": [stay]})
 
 
 async def _close(http: Any) -> None:
@@ -48,6 +51,7 @@ class OpenAIClient:
         import openai
 
         from crag.llm_openai import LeanChatOpenAI
+        from crag.llm_shape import Completions
 
         timeout = self._settings.timeout
         key = self._endpoint.api_key.get_secret_value() if self._endpoint.api_key else NO_KEY
@@ -55,13 +59,12 @@ class OpenAIClient:
         async def api_key() -> str:
             return key
 
-        return LeanChatOpenAI(
+        model = LeanChatOpenAI(
             model=self._endpoint.model,
             base_url=self._base_url,
             api_key=api_key,  # an async one keeps the library from making a client for sync calls too
             timeout=openai.Timeout(timeout, connect=min(timeout, CONNECT)),
-            # A little later than the connection's own limit, which logs nothing.
-            stream_chunk_timeout=1.1 * timeout + 0.1,
+            stream_chunk_timeout=None,  # it writes to the log; `Pieces` have a limit of their own
             max_retries=0,  # `llm_retry` counts them
             stream_usage=True,
             disable_streaming=not self._stream,
@@ -70,3 +73,6 @@ class OpenAIClient:
             http_async_client=http,
             http_socket_options=(),  # the client has its own transport
         )
+        # A little later than the connection's own limit, which keep-alive comments put off.
+        model.async_client = Completions(model.async_client, gap=1.1 * timeout + 0.1)
+        return model

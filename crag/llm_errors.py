@@ -7,7 +7,10 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from crag.errors import ContextTooLongError, ModelError
+from crag.llm_shape import NotStreamedError
+from crag.llm_words import words_of
 from crag.redaction import masked, redact
+from crag.servers import REDIRECT
 from crag.settings import Names, Role
 
 __all__ = ["host_of", "model_error", "redact"]
@@ -36,7 +39,7 @@ def model_error(
 
     `names` are the settings to mend, by default those of the role.
     """
-    reason = _reason(error, names=names or Names.of(role), timeout=timeout)
+    reason = _reason(error, role=role, names=names or Names.of(role), timeout=timeout)
     kind = ContextTooLongError if _too_long(error) else ModelError
     failure = kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
     status = getattr(error, "status_code", None)
@@ -58,8 +61,18 @@ _REFUSED = {
 """What a refusal says of the parameters that a request can do without, or under another name."""
 
 
+_TOO_LONG = re.compile(
+    r"(?:context|input|prompt).{0,20}(?:length|window|too long)|maximum context|too many tokens"
+    r"|(?:token|length).{0,30}(?:exceed|maximum)|(?:输入|上下文|提示词?).{0,12}(?:过长|超过|超出|太长)",
+    re.IGNORECASE,
+)
+"""What refusals say of a prompt that is too long, in the words of several vendors."""
+
+
 def refused_parameter(error: Exception) -> str | None:
-    """The optional parameter that a server says it does not take: a key of _REFUSED."""
+    """The optional parameter that a server says, or shows, it does not take: a key of _REFUSED."""
+    if isinstance(error, NotStreamedError):
+        return "stream"
     if getattr(error, "status_code", None) not in {400, 422}:
         return None
     param = getattr(error, "param", None)
@@ -74,7 +87,7 @@ def _retry_after(error: Exception) -> float | None:
     headers = getattr(response, "headers", {})
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         said = str(headers.get(name, "")).strip()
-        if re.fullmatch(r"\d{1,9}(\.\d+)?", said):
+        if re.fullmatch(r"\d{1,30}(\.\d+)?", said):
             return float(said) / unit
     try:
         return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
@@ -89,7 +102,7 @@ def is_lost_connection(error: Exception) -> bool:
     return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
 
 
-def _reason(error: Exception, *, names: Names, timeout: float) -> str:
+def _reason(error: Exception, *, role: Role, names: Names, timeout: float) -> str:
     import openai
 
     if isinstance(error, ModelError):
@@ -100,21 +113,28 @@ def _reason(error: Exception, *, names: Names, timeout: float) -> str:
     match status:
         case 401:
             return f"the server refused the key (401); check {key}"
+        case int() if status < 400:
+            return (
+                f"the server sends elsewhere{_redirect(error)} ({status}), where nothing was sent; "
+                f"set {url} to the address that answers itself"
+            )
         case 403:
             return f"the key may not use this model (403{said}); check {key} and {names.model}"
-        case 404:
+        case 404 | 405 | 410:
             return (
-                f"not found (404{said}); check {url} (most servers want it to end in /v1) "
+                f"not found ({status}{said}); check {url} (most servers want it to end in /v1) "
                 f"and the name in {names.model}"
             )
         case 402 | 429:
             wait = _retry_after(error)
-            asked = f"; it asks to wait {round(wait, 1):g} s" if wait else ""
+            asked = f"; it asks to wait {round(wait, 1):g} s" if wait and wait >= 0.1 else ""
             return (
                 f"the quota or rate limit is used up ({status}{said}){asked}; wait, lower CRAG_CONCURRENCY "
                 "or check the plan"
             )
-        case 400 | 413 | 422 if _too_long(error):
+        case int() if _too_long(error) and role == "embedding":
+            return f"a text is longer than the model takes ({status}{said}); use one with a larger window"
+        case int() if _too_long(error):
             return f"the prompt is longer than the model's window ({status}{said}); lower CRAG_CONTEXT_TOKENS"
         case 408 | 504:
             return f"the server timed out ({status}); try again or raise CRAG_TIMEOUT"
@@ -127,7 +147,10 @@ def _reason(error: Exception, *, names: Names, timeout: float) -> str:
     if _is_named(error, "Timeout"):
         return f"no reply within {timeout:g} s; raise CRAG_TIMEOUT or use a faster model"
     if _is_cut_off(error):
-        return "the server broke the reply off; try again, or look at the server and any proxy between"
+        return (
+            f"the server broke the reply off{_cause(error)}; "
+            "try again, or look at the server and any proxy between"
+        )
     if _is_named(error, "APIConnectionError", "ConnectError", "TransportError", "ConnectionError"):
         return f"cannot connect{_cause(error)}; check {url} and that the server runs"
     if isinstance(error, openai.APIError):
@@ -148,21 +171,25 @@ def _is_named(error: Exception, *names: str) -> bool:
 def _is_cut_off(error: BaseException | None) -> bool:
     """Whether the connection ended in the middle of a reply."""
     while error is not None:
-        if type(error).__name__ in {"RemoteProtocolError", "ReadError"}:
+        if type(error).__name__ in {"RemoteProtocolError", "ReadError", "DecodingError"}:
             return True
         error = error.__cause__
     return False
 
 
 def _too_long(error: Exception) -> bool:
-    text = r"context.{0,12}(?:length|window)|maximum context|prompt is too long|too many tokens"
-    return getattr(error, "status_code", None) in {400, 413, 422} and bool(re.search(text, str(error)))
+    status = getattr(error, "status_code", None)
+    return status == 413 or (status in {400, 422, 500} and bool(_TOO_LONG.search(str(error))))
 
 
 def _said(error: Exception) -> str:
-    body = getattr(error, "body", None)
-    message = body.get("message") if isinstance(body, dict) else None
-    return f": {_short(str(message))}" if message else ""
+    said = words_of(getattr(error, "body", None))
+    return f": {_short(said)}" if said else ""
+
+
+def _redirect(error: Exception) -> str:
+    where = getattr(getattr(error, "response", None), "extensions", {}).get(REDIRECT)
+    return f" to {_short(where)}" if where else ""
 
 
 def _cause(error: BaseException) -> str:

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
+
+from crag.llm_shape import completion
 
 
 class LeanChatOpenAI(ChatOpenAI):
@@ -16,3 +19,6 @@ class LeanChatOpenAI(ChatOpenAI):
         payload = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = {"messages": payload["messages"]}
         return payload | {"messages": [], "extra_body": {**(payload.get("extra_body") or {}), **messages}}
+
+    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
+        return super()._create_chat_result(completion(response), generation_info)

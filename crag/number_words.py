@@ -62,7 +62,9 @@ WORD_NUMBER = re.compile(rf"\b(?:{_ANY})(?:(?:\s+and\s+|[\s-]+)(?:{_ANY}))*\b", 
 
 
 def han_value(numeral: str) -> Fraction | None:
-    """The value of a HAN_NUMERAL, by place ("一千二百") or digit by digit ("二〇二四"); None for ""."""
+    """The value of a HAN_NUMERAL, by place ("一千二百") or digit by digit ("二〇二四"); None for "" and for
+    what is no single number ("七八十").
+    """
     whole, _, decimals = numeral.partition("点")
     value = _han_whole(whole.replace("廿", "二十").replace("卅", "三十"))
     if value is None or not decimals:
@@ -83,6 +85,8 @@ def _han_whole(numeral: str) -> int | None:
     place = 1
     for char in numeral:
         if char in _DIGITS:
+            if digit:
+                return None  # "七八十": seventy or eighty
             digit = _DIGITS[char]
             place = place if digit else 1
         elif char in _PLACES:

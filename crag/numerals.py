@@ -36,11 +36,14 @@ _VALUE = (
     r"(?![A-Za-z0-9_%/]|[.,][0-9]|\s*%)"
 )
 EXPRESSION = re.compile(_VALUE)
-_SCALE = re.compile(r"(?<![\w.,/-])0(?:\.0)?\s*(?:[-–—~～至到]|to|and)\s*1(?:\.0)?(?![\w%/]|[.,][0-9])")
+_SCALE = re.compile(
+    r"(?:\bon\s+(?:a|the)\s+(?:\w+\s+)?scale\s+(?:of|from)\s+)?(?<![\w.,/-])0(?:\.0)?\s*(?:[-–—~～至到]|to|and)\s*1(?:\.0)?(?![\w%/]|[.,][0-9])",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
-    r"(?:\b(?:relevance|score[sd]?|rating|rated?|grade|I(?:['’](?:d|ll)|\s+would|\s+will)?\s+(?:give|assign|say|score))\b"
+    r"(?:(?<!irrelevance\s)(?<!irrelevancy\s)(?<!\bf1[\s-])\b(?:relevance|score[sd]?|rating|rated?|grade|I(?:['’](?:d|ll)|\s+would|\s+will)?\s+(?:give|assign|say|score))\b"
     r"|\bis(?:\s+(?:highly|fully|directly|clearly|completely|very|somewhat|partly|partially))?\s+relevant(?=\s*\()"
-    r"|评分|得分|分数|打分|评为|相关性|相关度|关联度|我给|给出)"
+    r"|(?<![不无非])(?:评分|得分|分数|打分|评为|相关性|相关度|关联度|我给|给出))"
     r"(?:\s|[:=*\-–—(),|]|\b(?:is|was|of|as|at|an?|the|it|be|this(?:\s+(?:document|passage))?|about|around"
     r"|approximately|relevance|score|rating)\b|为|是|约|大约|的|给|出|评分|得分|分数|度){0,16}?"
     rf"{_VALUE}(?!\s*[:=]\s*\S)",
@@ -51,14 +54,39 @@ _SENTENCE_BEGIN = re.compile(
     re.IGNORECASE,
 )
 _ENDED = re.compile(r"\s*(?:分|$|[\n.,;!)(。、]|[-–—]\s)")
+_RETRACTED = (
+    r"\s*(?:\?|\W{0,6}(?:no(?=,|\s+wait)|no\s+wait|wait|actually|(?:or\s+)?rather|correction"
+    r"|scratch\s+that|不对|更正|应该是|应为|或者说)"
+    r"|\W{0,6}(?:(?:adjust|revis|lower|rais|reduc|increas|chang|correct)ed\b|修正|修改|调整|改为|改成|下调|上调|降[为到至])"
+    r"|\s*(?:[-=]>|→|⇒))[^\n]{0,60}[0-9]"
+)
+RETRACTED = re.compile(_RETRACTED, re.IGNORECASE)
+"""What behind a number takes it back for another."""
 _NOT_ALONE = re.compile(
     r"\s*(?:[-–—~～至到]|to\b|or\b|and\b|或|和)\s*\.?[0-9]|\s*分?(?:以下|以上)|\s*or\s+(?:more|less|above|below|higher|lower)"
     # A second value, or second thoughts.
-    r"|(?:\s+for\s[^\n.,;]{1,30})?\s*[,;、]?\s*(?:and\s|but\s)?\s*[01]?\.[0-9]|\s*(?:\?|\W{0,6}(?:no(?=,|\s+wait)|no\s+wait|wait|actually|(?:or\s+)?rather|correction"
-    r"|scratch\s+that|不对|更正|应该是|应为|或者说))[^\n]{0,60}[0-9]",
+    r"|(?:\s+for\s[^\n.,;]{1,30})?\s*[,;、]?\s*(?:and\s|but\s)?\s*[01]?\.[0-9]"
+    rf"|{_RETRACTED}"
+    # A case that was not met, or a question that the reply answers itself.
+    r"|\s+(?:if|unless|would)\b|\s*,?\s*(?:如果|除非|假如)|\s*\?\s*(?:no\b|不)",
     re.IGNORECASE,
 )
-_DENIED = re.compile(r"(?:[<>≤≥≠]|\bnot|n['’]t|不是|并非|不)\s*$", re.IGNORECASE)
+_GIVEN = (
+    r"(?:\s+(?:give|giv(?:e|ing)\s+it|assign|rate|score|say|deserve|merit|call|reach|award|be|worth|it|this|an?|as"
+    r"|high|quite|even))"
+)
+_DENIED = re.compile(
+    rf"(?:[<>≤≥≠]|(?:\b(?:not|never|cannot)|n['’\s]t){_GIVEN}{{0,5}}"
+    r"|不是|并非|不|(?:不|没|未|别|无法)[^,。;，；\n]{0,6}(?:给|打|评|到|是|值|达|算)[^,。;，；\n]{0,3}"
+    # A change of a score, and what else numbers with a decimal point stand for.
+    r"|\b(?:by|deduct(?:ed|ing)?|subtract(?:ed|ing)?)|[扣减]"
+    r"|\b(?:document|passage|doc|section|chapter|table|figure|page|version|temperature)|版本|温度|[A-Za-z]-)\s*$",
+    re.IGNORECASE,
+)
+"""What before a number says that it is no score."""
+_SUPPOSED = re.compile(
+    r"(?:^|[.!?。！？\n])\s*(?:if|had|were|should|如果|假如|假设|若)\b[^.!?。！？\n]*$", re.IGNORECASE
+)
 _BROKEN = re.compile(r"\.[\s.]{1,2}[0-9]")
 QUOTED = re.compile(
     r"“[^“”\n]{2,300}”|「[^「」\n]{2,300}」|(?<=[\s(])\"(?=[^\"\n]*\s)[^\"\n]{8,300}\"(?=[\s.,;)]|$)"
@@ -77,7 +105,8 @@ _ABOUT = re.compile(
 _MINUS = re.compile(r"(?:负|負|\bminus\s|\bnegative\s)\s*(?=[0-9.])", re.IGNORECASE)
 
 _OTHER_NUMBER = re.compile(
-    r"\b(?:confiden|certain|sure\b|probab|threshold|below|above|under|over|than|least|most)|置信|把握|概率|阈值|低于|高于|不到|超过|至少|至多|小于|大于",
+    r"\b(?:confiden|certain|sure\b|probab|threshold|below|above|under|over|than|least|most)"
+    r"|\b(?:up\s+to|max|min|maximum|minimum|irrelevanc[ey]|distance|accuracy|precision|recall|f1|error|loss|p\s*(?==))\b|[不无非]相?[关關][性度程]|距离|准确率|召回率|最多|最高|最低|置信|把握|概率|阈值|低于|高于|不到|超过|至少|至多|小于|大于",
     re.IGNORECASE,
 )
 
@@ -107,7 +136,7 @@ def value_of(match: re.Match[str]) -> Fraction | None:
     value = _fraction(match["a"])
     if match["b"]:
         whole = _fraction(match["b"])
-        return value / whole if whole > 0 else None
+        return value / whole if whole >= 1 else None
     return value / 100 if match["pct"] else value
 
 
@@ -126,7 +155,9 @@ def labelled(text: str) -> list[Fraction | None]:
     for match in _LABEL.finditer(text):
         if _is_whole(match) and not _ENDED.match(text, match.end()):
             continue
-        value = None if _is_open(match, text) else value_of(match)
+        before = text[: match.start("a")]
+        unsaid = _is_open(match, text) or _DENIED.search(before) or _SUPPOSED.search(before)
+        value = None if unsaid else value_of(match)
         named = re.search("[:=]", text[match.start() : match.start("a")])
         begins = _SENTENCE_BEGIN.search(text[max(match.start() - 60, 0) : match.start()])
         (stated if named and begins else mentioned).append(value)
@@ -147,6 +178,12 @@ def _is_whole(match: re.Match[str]) -> bool:
     return match["a"].isdigit() and not match["b"] and not match["pct"]
 
 
+def bare(text: str) -> list[Fraction | None]:
+    """The values of lines that hold nothing but a number with a decimal point, a fraction or a percentage."""
+    lines = (EXPRESSION.fullmatch(_ANSWER.sub("", line).strip(" .。")) for line in text.splitlines())
+    return [value_of(match) for match in lines if match and not _is_whole(match)]
+
+
 def alone(text: str) -> list[Fraction | None]:
     """The value of a reply that holds one number, standing where a verdict stands.
 
@@ -160,7 +197,7 @@ def alone(text: str) -> list[Fraction | None]:
     values = {value_of(match) for match in matches}
     first, last = matches[0], matches[-1]
     before, after = text[: first.start()].strip(), text[last.end() :]
-    if len(values) > 1 or _is_open(first, text) or _DENIED.search(before):
+    if len(values) > 1 or _is_open(first, text) or _DENIED.search(before) or _SUPPOSED.search(before):
         return []
     rest = after.strip(" \t\r\n.。,;!:)(分-–—")
     whole_number = _is_whole(first)

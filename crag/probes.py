@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from crag.deadline import within
+from crag.errors import ModelError
+from crag.knowledge.vectors import read_vectors
 from crag.llm_errors import host_of, redact
+from crag.llm_shape import completion
+from crag.llm_words import words_of
 from crag.servers import NO_KEY, OPENAI_URL, is_loopback
 from crag.settings import Endpoint, Names, Role
 
@@ -47,10 +52,13 @@ class Probe:
         path, body = self._request()
         try:
             with httpx.Client(timeout=self.timeout, trust_env=not is_loopback(self.base_url)) as client:
-                reply = client.post(
-                    f"{self.base_url}/{path}", json=body, headers={"Authorization": f"Bearer {key}"}
+                reply = within(
+                    self.timeout,
+                    lambda: client.post(
+                        f"{self.base_url}/{path}", json=body, headers={"Authorization": f"Bearer {key}"}
+                    ),
                 )
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, TimeoutError):
             return Finding(
                 f"no reply within {self.timeout:g} s", "server", "look at the server, or raise CRAG_TIMEOUT"
             )
@@ -120,14 +128,18 @@ class Probe:
         try:
             body = reply.json()
             if self.role != "embedding":
-                body["choices"][0]["message"]
+                completion(body)
                 return Finding("answers")
-            dimension = len(body["data"][0]["embedding"])
-        except (ValueError, KeyError, IndexError, TypeError):
+            [vector] = read_vectors(body, 1)
+        except ModelError as error:
+            detail, _, remedy = str(error).rpartition("; ")
+            told = "an error" in detail
+            return Finding(
+                detail, "server" if told else "model", remedy if told else f"check {self._names.model}"
+            )
+        except (ValueError, RecursionError, AttributeError):
             return Finding("the reply is not OpenAI-compatible", "url", self._look_at_url())
-        if not dimension:
-            return Finding("it gave an empty vector", "model", f"check {self._names.model}")
-        return Finding(f"answers, {dimension} dimensions")
+        return Finding(f"answers, {len(vector)} dimensions")
 
 
 def _about_model(said: str) -> bool:
@@ -135,14 +147,11 @@ def _about_model(said: str) -> bool:
 
 
 def _message(reply: Any) -> str:
-    """The server's own words, if it speaks like an OpenAI-compatible one."""
+    """The server's own words, if it speaks JSON."""
     try:
-        body = reply.json()
-    except ValueError:
+        return words_of(reply.json())[:200]
+    except (ValueError, RecursionError):
         return ""
-    error = body.get("error") if isinstance(body, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    return " ".join(str(message).split())[:200] if message else ""
 
 
 def proxy_of(url: str) -> str | None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from crag.numerals import EXPRESSION, FULLWIDTH, QUOTED, alone, is_odd_digit, labelled, plain, value_of
-from crag.thinking import THINK_TAG, strip_thinking
+from crag.numerals import EXPRESSION, FULLWIDTH, QUOTED, alone, bare, is_odd_digit, labelled, plain, value_of
+from crag.thinking import ends_in_thought, strip_thinking
 
 __all__ = ["FULLWIDTH", "SENTENCE_END", "read_score", "strip_thinking"]
 
@@ -24,6 +24,7 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 20_000
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad]")
 
 
 def read_score(reply: str) -> float | None:
@@ -33,10 +34,9 @@ def read_score(reply: str) -> float | None:
     labelled numbers in prose. Not read: several different values, ranges, bounds, numbers on an unnamed
     other scale (85), words, anything out of [0, 1], thoughts that never end.
     """
-    tags = THINK_TAG.findall(reply)
-    if tags and not tags[-1]:
+    if ends_in_thought(reply):
         return None
-    text = strip_thinking(reply).translate(FULLWIDTH)
+    text = _INVISIBLE.sub("", strip_thinking(reply)).translate(FULLWIDTH)
     if len(text) > _LONGEST or _NON_FINITE.search(text) or any(is_odd_digit(char) for char in text):
         return None
     found, text = _from_json(text)
@@ -45,6 +45,9 @@ def read_score(reply: str) -> float | None:
     text = plain(text)
     if not found:
         found = labelled(text)
+    if found:
+        # A reply that goes on with a next document, or with second thoughts, has a score for each.
+        found += bare(text)
     if not found:
         found = alone(text)
     values = set(found)

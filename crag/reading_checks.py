@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crag.numerals import FULLWIDTH
-from crag.thinking import THINK_TAG, strip_thinking
+from crag.thinking import ends_in_thought, strip_thinking
 
 LONGEST = 20_000
 """Characters of a reply beyond which it is not read."""
@@ -45,6 +45,20 @@ _EXCEPT = re.compile(
     re.IGNORECASE,
 )
 
+# A yes that is taken back in the same breath is none, wherever the limit stands.
+_LIMITED = re.compile(
+    r"\b(?:partial(?:ly)?|partly|mostly|largely|mainly|somewhat|in\s+part|except|apart\s+from|other\s+than|exceptions?"
+    r"|but|however|although|though)\b|^\s*[:=]\s*[0-9]|部分|大多|大部|多数|基本|但|除了|例外|不过|然而",
+    re.IGNORECASE,
+)
+_DOUBTED = re.compile(
+    r"\b(?:doubt|disagree|far\s+from|anything\s+but|all\s+but|less\s+than|too\s+\w+\s+to|should|needs?\s+to|must|ought\s+to"
+    r"|would\s+be)\b|怀疑|应该|需要|除了",
+    re.IGNORECASE,
+)
+_CONTRADICTED = re.compile(r"\bcontradict(?:s|ed|ing)?\b|矛盾|相悖", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.;!?。；！？\n|]")
+
 _YES = r"yes|true|correct|是的|是|对|對|成立|通过"
 _NO = r"no|false|incorrect|不是|否|不对|不對|不成立|不通过|没有|沒有|不"
 _ANSWERED = re.compile(
@@ -73,7 +87,7 @@ def read_grounded(reply: str) -> bool | None:
     outweighs what is said of single claims; several verdicts that differ, doubts, double negations and
     refusals to judge are unread.
     """
-    if is_endless(reply):
+    if ends_in_thought(reply):
         return None
     text = _unmarked(strip_thinking(reply).translate(FULLWIDTH))
     if not text or len(text) > LONGEST:
@@ -84,16 +98,10 @@ def read_grounded(reply: str) -> bool | None:
     finals = [_stated(match["said"]) for match in _FINAL.finditer(text)]
     if finals and finals[-1] is not None:
         return finals[-1]
-    labels = [_labelled(match) for match in _LABEL.finditer(text)]
+    labels = [_labelled(text, match) for match in _LABEL.finditer(text)]
     if labels:
         return _one(labels)
     return _stated(text)
-
-
-def is_endless(reply: str) -> bool:
-    """Whether a reply is cut off within its thoughts."""
-    tags = THINK_TAG.findall(reply)
-    return bool(tags) and not tags[-1]
 
 
 def _unmarked(text: str) -> str:
@@ -104,8 +112,13 @@ def _one(values: Sequence[bool | None]) -> bool | None:
     return values[0] if len(set(values)) == 1 else None
 
 
-def _labelled(match: re.Match[str]) -> bool:
-    return bool(match["yes"]) != bool(match["un"])
+def _labelled(text: str, match: re.Match[str]) -> bool | None:
+    return None if _is_limited(text[match.end() :]) else bool(match["yes"]) != bool(match["un"])
+
+
+def _is_limited(after: str) -> bool:
+    """Whether the rest of a sentence limits what its beginning says."""
+    return bool(_LIMITED.search(_SENTENCE.split(after[:200], maxsplit=1)[0]))
 
 
 def _bool(value: Any) -> bool | None:
@@ -121,12 +134,19 @@ def _stated(text: str) -> bool | None:
     answered = _ANSWERED.match(text.strip())
     # Behind "no" a sentence may go on ("no claim is…"), behind a mark or nothing it does not.
     if answered and (not answered["rest"] or re.match(r"[\n.,;:!()\-–—、。]", answered["rest"])):
-        said.append(bool(answered["yes"]))
+        said.append(None if answered["yes"] and _is_limited(answered["rest"]) else bool(answered["yes"]))
         text = answered["rest"]
     said += [_polarity(text, match) for match in _MENTION.finditer(text)]
     said += [_zh_polarity(text, match) for match in _ZH_MENTION.finditer(text)]
     known = set(said)
-    return said[0] if len(known) == 1 else None
+    return said[0] if len(known) == 1 and not (said[0] and _is_contradicted(text)) else None
+
+
+def _is_contradicted(text: str) -> bool:
+    clauses = (
+        _clause(text, match.start(), 60, r"[.;!?。；，,\n|]") for match in _CONTRADICTED.finditer(text)
+    )
+    return any(not _NEGATOR.search(clause) and not _ZH_NEGATOR.search(clause) for clause in clauses)
 
 
 def _clause(text: str, at: int, longest: int, ends: str) -> str:
@@ -143,6 +163,9 @@ def _polarity(text: str, match: re.Match[str]) -> bool | None:
     negations = len(_NEGATOR.findall(clause)) + bool(match["un"]) + bool(_NEGATED_BEHIND.match(after))
     if _UNSURE.search(clause) or _EXCEPT.search(after) or negations > 1:
         return None
+    whole = _clause(text, match.start(), 60, _SENTENCE.pattern)
+    if not negations and (_DOUBTED.search(whole) or _is_limited(text[match.end() :])):
+        return None
     return negations == 0
 
 
@@ -155,6 +178,8 @@ def _zh_polarity(text: str, match: re.Match[str]) -> bool | None:
         return None
     if negations:
         return False
+    if _DOUBTED.search(clause) or _is_limited(text[match.end() :]):
+        return None
     return True if _ZH_AFFIRMED.search(clause) else None
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from crag.interfaces import Claim
 from crag.numerals import FULLWIDTH
-from crag.reading_checks import LONGEST, is_endless, json_values
-from crag.thinking import strip_thinking
+from crag.reading_checks import LONGEST, json_values
+from crag.thinking import ends_in_thought, strip_thinking
 
 _NOTHING = re.compile(
     r"(?:none|no|nothing|n/?a|false|unsupported|not\s+(?:supported|found|grounded|stated|mentioned)|no\s+(?:source|support|document)s?"
@@ -21,6 +21,12 @@ _NUMBERS = re.compile(
     re.IGNORECASE,
 )
 _CITED = re.compile(r"\[\s*(\d{1,3}(?:\s*[,、;]\s*\d{1,3})*)\s*\]")
+_TAKEN_BACK = re.compile(
+    r"\s*[?？]|\W*(?:(?:it\s+)?(?:contradict|conflict|differ)\w*|but|however|partial\w*|partly)\b"
+    r"|\W*(?:但|部分|(?:与.{0,6})?(?:矛盾|冲突|相反|不符))",
+    re.IGNORECASE,
+)
+"""What right behind a number says that the source does not bear the claim out, or not all of it."""
 _BRACKETS: dict[int, int | str] = {ord("【"): "[", ord("】"): "]"}
 _RULE = re.compile(r"[\s|:+=\-–—]*")
 _BULLET = re.compile(r"\s*(?:[-*+•>]\s+|\(?\d{1,3}(?:[.)、:]|\s*[|｜])\s*(?=\S))*")
@@ -44,7 +50,7 @@ def read_claims(reply: str) -> list[Claim] | None:
     around it, or a JSON object with such keys. "Supported" without a number counts only if the claim's text
     cites [n] itself.
     """
-    if is_endless(reply):
+    if ends_in_thought(reply):
         return None
     text = strip_thinking(reply).translate(FULLWIDTH | _BRACKETS)
     if len(text) > LONGEST:
@@ -88,7 +94,10 @@ def _support(cell: str, text: str) -> list[int] | None:
     cell = re.sub(r"[(](\s*\d{1,3}\s*)[)]", r"[\1]", cell.strip(" \"'"))
     if _NOTHING.fullmatch(cell):
         return []
-    if _NUMBERS.fullmatch(cell) or _CITED.match(cell):
+    cited = _CITED.match(cell)
+    if cited and _TAKEN_BACK.match(cell, cited.end()):
+        return None
+    if _NUMBERS.fullmatch(cell) or cited:
         return (
             list(dict.fromkeys(int(n) for n in re.findall(r"\d{1,3}", _numbers_of(cell)) if int(n) > 0))
             or None

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import islice, pairwise
 from typing import Any
 
+from crag.numerals import RETRACTED
 from crag.reading import FULLWIDTH, strip_thinking
 
 LOWEST, HIGHEST = 1, 5
@@ -38,6 +39,11 @@ _NEXT = re.compile(
     rf"(?:[,;]\s*|\s+)(?=(?:{re.sub('<(.)>', lambda m: f'<next_{m[1]}>', _LABEL)}))", re.IGNORECASE
 )
 _FIRST = re.compile(rf"[\s|\"'(]*(?:{_WORD}\s*[:=为是]?)?\s*{_VALUE}", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\s+(?:of|reasons?|facts?|parts?|sentences?|details?|claims?|things?|words?|years?|items?|matches)\b|\s*[个處处项條条句](?!$)",
+    re.IGNORECASE,
+)
+"""What behind a number makes it a count of something in the text."""
 _NAMED = re.compile(rf"{_WORD}\s*(?:is|of|[:=为是])?\s*{_VALUE}", re.IGNORECASE)
 _LAST = re.compile(rf"(?:[:=|]|\s[–—-]\s)\s*{_VALUE}\s*分?[\s.。|]*$")
 
@@ -99,6 +105,8 @@ def read_scores(reply: str, count: int) -> list[float | None] | None:
     single number for several texts, is no readable list.
     """
     text = strip_thinking(reply)[:LONGEST].translate(FULLWIDTH).replace("*", "").replace("`", " ")
+    if '"' not in text:
+        text = re.sub(r"'(?=\s*[:,}\]])|(?<=[{\[,])(\s*)'", r'\1"', text)
     text = _SCALE.sub(" ", "\n".join(" ".join(line.split()) for line in text.splitlines()))
     whole = _RUN.fullmatch(text.strip())
     for read in (_bare,) if whole and len(_entries(text)) == count else (_from_json, _numbered, _bare):
@@ -200,6 +208,8 @@ def _numbered(text: str, count: int) -> list[float | None]:
 def _first_or_last(text: str) -> float | None:
     """The score of one text: the number it begins with, else the last one named a score or at its end."""
     found = _FIRST.match(text)
+    if found and (RETRACTED.match(text, found.end()) or _COUNT.match(text, found.end())):
+        return None
     if not found:
         named = list(_NAMED.finditer(text))
         found = named[-1] if named else _LAST.search(text)

@@ -7,8 +7,8 @@ import re
 from typing import Any, Literal, NamedTuple
 
 from crag.numerals import FULLWIDTH
-from crag.reading_checks import is_endless, json_values
-from crag.thinking import strip_thinking
+from crag.reading_checks import json_values
+from crag.thinking import ends_in_thought, strip_thinking
 
 Route = Literal["retrieve", "smalltalk", "rephrase"]
 
@@ -72,7 +72,7 @@ def _readable(reply: str) -> str:
     text = strip_thinking(reply).strip()
     # Full-width punctuation belongs to a Chinese question; only the signs behind labels are made plain.
     text = re.sub(rf"(?im)^(\W*(?:{_ROUTE_KEY}|{_QUESTION_KEY})[*_\s]*)[:：=]", r"\1:", text)
-    return "" if is_endless(reply) or len(text) > LONGEST else text
+    return "" if ends_in_thought(reply) or len(text) > LONGEST else text
 
 
 def _text(value: Any) -> str:

@@ -1,11 +1,14 @@
 """What is true of model servers whatever they serve: addresses and keys."""
 
 import ipaddress
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"
 """Sent to servers that need no key; the client refuses to be built without one."""
+REDIRECT = "crag_redirect"
+"""The extension of a response that holds the address it redirected to."""
 
 
 def is_loopback(base_url: str) -> bool:
@@ -15,3 +18,27 @@ def is_loopback(base_url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def keep_to_server(response: Any) -> None:
+    """An httpx hook for responses: lets no redirect take a request, and what stands in it, to another server.
+
+    Followed are 307 and 308, which send the request again, within the server or from http to its https. Of
+    all others the address is taken away, which leaves an answer with their status, and kept as an extension.
+    """
+    if not response.has_redirect_location:
+        return
+    asked = str(response.request.url)
+    target = urljoin(asked, response.headers["location"])
+    if response.status_code not in {307, 308} or not _is_same_server(asked, target):
+        del response.headers["location"]
+        response.extensions[REDIRECT] = target.partition("?")[0]
+
+
+def _is_same_server(asked: str, target: str) -> bool:
+    try:
+        old, new = urlsplit(asked), urlsplit(target)
+        same_port = (old.scheme, old.port) == (new.scheme, new.port)
+    except ValueError:
+        return False
+    return old.hostname == new.hostname and (same_port or (old.scheme, new.scheme) == ("http", "https"))

@@ -2,23 +2,59 @@
 
 import re
 
-THINK_TAG = re.compile(r"(?<!`)<(/?)(?:think|thinking|thought)>", re.IGNORECASE)
+_NAMES = "(?:seed:)?(?:think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad)"
+_CHANNEL = r"<\|channel\|>\s*"
+_TAG = re.compile(
+    # A tag behind a backtick is text about tags.
+    rf"(?<!`)(?:(?P<closes></{_NAMES}>|◁/think▷|(?-i:\[/THINK\])|<unused95>|<\|end_of_thought\|>"
+    rf"|{_CHANNEL}final[^<]{{0,40}}<\|message\|>)"
+    rf"|(?P<opens><{_NAMES}(?:\s[^<>]{{0,60}})?>|◁think▷|(?-i:\[THINK\])|<unused94>|<\|begin_of_thought\|>"
+    rf"|{_CHANNEL}(?:analysis|commentary)[^<]{{0,40}}<\|message\|>)"
+    r"|<\|(?:im_start|im_end|eot_id|end|return|endoftext|end_of_text|assistant|(?:begin|end)_of_solution)\|>"
+    r"|<\|start\|>\w{0,20}(?=<\|)|<end_of_turn>|</?answer>)",
+    re.IGNORECASE,
+)
+"""Where thoughts open and close in the templates of many models, and marks around what they say."""
+_BEGUN = re.compile(
+    r"(?:<\|(?:start|channel)\|>[\w .=-]{0,40}(?:<[|\w]{0,12}\|?)?|<[/|]?[\w:]{0,24}\|?"
+    r"|<\w{5,16}\s[^<>]{0,60}|◁/?\w{0,5}|(?-i:\[/?[THINK]{0,5}))$",
+    re.IGNORECASE,
+)
+"""What may become such a tag with the next piece."""
 
 
 def strip_thinking(text: str) -> str:
-    """The reply without its thoughts: `<think>…</think>` is cut out.
+    """The reply without its thoughts: `<think>…</think>` is cut out, and what other models write for it.
 
     Everything before a closing tag that was never opened is thought too (chat templates often open it in
     the prompt), and so is everything after an opening tag that is never closed.
     """
     visible, thinking, at = "", False, 0
-    for tag in THINK_TAG.finditer(text):
-        if tag[1] and not thinking:
+    for tag in _TAG.finditer(text):
+        if tag["closes"] and not thinking:
             visible = ""
         elif not thinking:
             visible += text[at : tag.start()]
-        thinking, at = not tag[1], tag.end()
+        thinking, at = _thinks(tag, thinking), tag.end()
     return (visible if thinking else visible + text[at:]).strip()
+
+
+def ends_in_thought(text: str) -> bool:
+    """Whether a reply is cut off within its thoughts."""
+    thinking = False
+    for tag in _TAG.finditer(text):
+        thinking = _thinks(tag, thinking)
+    return thinking
+
+
+def begins_in_thought(text: str) -> bool | None:
+    """Whether a reply closes thoughts that it never opened; None where it holds no tag of thoughts."""
+    first = next((tag for tag in _TAG.finditer(text) if tag["closes"] or tag["opens"]), None)
+    return None if first is None else bool(first["closes"])
+
+
+def _thinks(tag: re.Match[str], thinking: bool) -> bool:
+    return bool(tag["opens"]) or (thinking and not tag["closes"])
 
 
 _CITED = re.compile(
@@ -68,21 +104,21 @@ class ThoughtFilter:
 
     @staticmethod
     def _is_answer(text: str) -> bool:
-        tag = THINK_TAG.search(text)
-        if tag:
+        unseen = begins_in_thought(text)
+        if unseen is not None:
             # Who opens the thoughts will close them; who only closes them may do so again.
-            return not tag[1]
+            return not unseen
         return bool(_CITED.search(text)) and not _MUSING.match(text)
 
     def _read(self, piece: str, *, final: bool) -> str:
         # A tag after a backtick is text about tags; the character before what is held tells.
         text, at = self._before + self._held + piece, len(self._before)
         shown = []
-        for tag in THINK_TAG.finditer(text, at):
+        for tag in _TAG.finditer(text, at):
             if not self._thinking:
                 shown.append(text[at : tag.start()])
-            self._thinking, at = not tag[1], tag.end()
-        begun = None if final else re.search(r"</?[a-z]{0,8}$", text[at:], re.IGNORECASE)
+            self._thinking, at = _thinks(tag, self._thinking), tag.end()
+        begun = None if final else _BEGUN.search(text[at:])
         upto = at + begun.start() if begun else len(text)
         if not self._thinking:
             shown.append(text[at:upto])

@@ -20,6 +20,7 @@ from crag.knowledge.e5 import E5, PASSAGE
 from crag.knowledge.embeddings import EmbeddedEmbeddings, api_embeddings, use_embeddings
 from crag.metering import metered
 from crag.settings import Endpoint
+from tests.raw_server import RawServer, drip
 
 QUESTION = "How long does a refund take?"
 PASSAGES = [
@@ -213,3 +214,70 @@ def test_a_failure_is_one_line_with_the_remedy(status: int, reply: Any, message:
 def test_a_server_that_is_not_there_is_named():
     with pytest.raises(ModelError, match="cannot connect"):
         embed("http://127.0.0.1:9/v1", ["a"])
+
+
+def replied(*embeddings: Any, index: Callable[[int], Any] = lambda n: n) -> Answer:
+    data = [{"index": index(n), "embedding": embedding} for n, embedding in enumerate(embeddings)]
+    return lambda _: (200, {"data": data})
+
+
+def test_vectors_that_come_in_another_order_go_to_their_own_texts():
+    def backwards(body: dict[str, Any]) -> tuple[int, Any]:
+        status, reply = vectors_of(body)
+        return status, {"data": reply["data"][::-1]}
+
+    with serving(backwards) as (url, _):
+        assert embed(url, ["a", "bb", "ccc"]) == [[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]]
+
+
+@pytest.mark.parametrize("index", [str, lambda _: 0, lambda _: None])
+def test_vectors_without_a_number_of_their_own_stay_in_order(index: Callable[[int], Any]):
+    with serving(replied([1.0, 0.0], [2.0, 0.0], index=index)) as (url, _):
+        assert embed(url, ["a", "b"]) == [[1.0, 0.0], [2.0, 0.0]]
+
+
+def test_vectors_that_come_as_bytes_or_as_texts_are_read():
+    with serving(replied("AACAPwAAAEA=", ["1.5", "2"])) as (url, _):
+        assert embed(url, ["a", "b"]) == [[1.0, 2.0], [1.5, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("embedding", "message"),
+    [
+        ([0.0, 0.0], "a vector of zeros"),
+        ([float("nan"), 1.0], "not finite"),
+        ([1e300, 1.0], "not finite"),
+        ([None, 1.0], "not finite"),
+        ([[1.0, 2.0], [3.0, 4.0]], "a table where a vector belongs"),
+        ({"values": [1.0]}, "something else than numbers"),
+        ("no bytes", "something else than numbers"),
+    ],
+)
+def test_what_is_no_vector_is_refused_before_it_is_stored(embedding: Any, message: str):
+    with serving(replied([1.0, 2.0], embedding)) as (url, _), pytest.raises(ModelError, match=message):
+        embed(url, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "message"),
+    [
+        (200, {"error": {"message": "no such model"}}, "answered with an error: no such model"),
+        (200, {"code": 1113, "msg": "余额不足"}, "answered with an error: 余额不足"),
+        (200, [[1.0, 2.0], [1.0, 2.0]], "not OpenAI-compatible .*it has no data"),
+        (400, {"error": {"message": "maximum context length is 512"}}, "use one with a larger window"),
+    ],
+)
+def test_a_server_s_own_words_are_told(status: int, reply: Any, message: str):
+    with serving(lambda _: (status, reply)) as (url, _), pytest.raises(ModelError, match=message):
+        embed(url, ["a", "b"])
+
+
+def test_a_reply_that_drips_is_given_up_and_a_redirect_is_not_followed_elsewhere():
+    with (
+        RawServer(drip(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 99, every=0.1)) as server,
+        pytest.raises(ModelError, match=r"no reply within 0\.5 s; raise CRAG_TIMEOUT"),
+    ):
+        embed(server.url, ["a"], timeout=0.5)
+    away = b"HTTP/1.1 307 X\r\nLocation: http://localhost:9/v1/embeddings\r\nContent-Length: 0\r\n\r\n"
+    with RawServer(away) as server, pytest.raises(ModelError, match="sends elsewhere to http://localhost:9"):
+        embed(server.url, ["a"])

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.reading import read_score, strip_thinking
+from crag.thinking import ThoughtFilter
 
 READ = {
     "0.8": 0.8,
@@ -66,9 +67,52 @@ READ = {
     '{"score": 0.8': 0.8,
     "<think>maybe 0.2</think>0.7": 0.7,
     "maybe 0.2 …</think>\n0.7": 0.7,
+    "[THINK]score: 0.2[/THINK]0.7": 0.7,
+    "◁think▷Score: 0.2◁/think▷0.7": 0.7,
+    "<|channel|>analysis<|message|>Score: 0.2<|end|><|start|>assistant<|channel|>final<|message|>0.7": 0.7,
+    "<seed:think>Score: 0.2</seed:think>0.7": 0.7,
+    "<reasoning>0.2</reasoning>\n<answer>0.7</answer>": 0.7,
+    "0.7<|im_end|>": 0.7,
+    "0.8\u200b": 0.8,
+    "0.8 on a scale of 0 to 1": 0.8,
+    "My score would be 0.9": 0.9,
+    "This is not about the year, so I would give 0.2.": 0.2,
+    "Score: 0.3. The F1 score was 0.9.": 0.3,
+    "我给0.8": 0.8,
 }
 
 UNREAD = [
+    "<|channel|>analysis<|message|>Score: 0.2<|end|>",
+    "<reasoning>0.2",
+    "I would not give 0.9",
+    "It's not a 0.9",
+    "I can't give 0.9.",
+    "不应该给0.9",
+    "Score: 0.9? No.",
+    "A score of 0.9 would mean that it answers.",
+    "If it named the year, the score would be 0.9.",
+    "Score: 0.9 if the year is meant.",
+    "Score: 0.9 → 0.3",
+    "score: 0.9, adjusted to 0.3",
+    "Score: 0.9; revised: 0.3",
+    "评分：0.9（修改为0.3）",
+    "Score reduced by 0.2",
+    "扣0.2分",
+    "up to 0.3",
+    "Score: max 0.8",
+    "最多0.8",
+    "Irrelevance score: 0.8",
+    "irrelevance: 0.8",
+    "不相关性：0.8",
+    "无关程度：0.9",
+    "distance: 0.2",
+    "The F1 score was 0.9",
+    "The document says accuracy 0.9",
+    "Document 0.7",
+    "version 1.0",
+    "0.2/0.9",
+    "百分之七八十",
+    "0.7\n\nQuestion: next one\nScore: 0.1",
     "",
     "   \n",
     "The",
@@ -224,7 +268,34 @@ def test_json_without_a_score_is_unread(other: dict[str, float]) -> None:
         ("one <thinking>a</thinking>two", "one two"),
         ("kept `<think>` and `</think>`", "kept `<think>` and `</think>`"),
         ("a < b, b > c", "a < b, b > c"),
+        ("<reasoning>a</reasoning>b", "b"),
+        ("a</reflection>b", "b"),
+        ('<think time="3">a</think>b', "b"),
+        ("[THINK]a[/THINK]b [1]", "b [1]"),
+        ("◁think▷a◁/think▷b", "b"),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
+            "b",
+        ),
+        ("<|begin_of_thought|>a<|end_of_thought|><|begin_of_solution|>b<|end_of_solution|>", "b"),
+        ("b<|im_end|>", "b"),
+        ("<think>a</think><answer>b</answer>", "b"),
+        ("I think [1] of it, <b>so</b>", "I think [1] of it, <b>so</b>"),
     ],
 )
 def test_thoughts_are_cut_out(reply: str, text: str) -> None:
     assert strip_thinking(reply) == text
+
+
+TAGS = [
+    "<think>", "</think>", "<reasoning>", "[THINK]", "[/THINK]", "◁think▷", "◁/think▷", "<|im_end|>",
+    "<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", '<think time="3">',
+    "The moon [1] ", "a < b ", "<b>", "[T", "<|", "\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(TAGS), max_size=7).map("".join), st.integers(1, 9))
+def test_thoughts_are_cut_out_of_a_stream_wherever_its_pieces_end(text: str, size: int) -> None:
+    whole, stream = ThoughtFilter(), ThoughtFilter()
+    pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join(pieces) + stream.end() == whole.feed(text) + whole.end()

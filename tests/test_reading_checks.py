@@ -9,6 +9,8 @@ from crag.reading_claims import read_claims
 @pytest.mark.parametrize(
     "reply",
     [
+        "Grounded. The answer is short, but that is fine.",
+        "No source contradicts it. Grounded.",
         "grounded.",
         "Grounded",
         "Grounded: yes",
@@ -72,6 +74,22 @@ def test_a_reply_that_finds_an_answer_ungrounded(reply: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
+        "grounded: 0.9",
+        "Yes, mostly",
+        "Yes, but the year is wrong",
+        "Supported: partially",
+        "grounded, partly",
+        "Grounded: yes, except the date",
+        "grounded with one exception",
+        "All but one claims are supported",
+        "I doubt that it is grounded",
+        "It is far from grounded",
+        "less than fully supported",
+        "should be grounded",
+        "The answer contradicts [1]. grounded",
+        "是的，但年份不对",
+        "对，除了年份",
+        "有依据（部分）",
         "",
         "I'm sorry, I can't help with that.",
         "抱歉，我无法回答。",
@@ -119,6 +137,7 @@ def test_a_reply_without_one_clear_verdict_is_unread(reply: str) -> None:
         ("A | no | [2]", [("A", [])]),
         ("A → [1]\nB -> not supported", [("A", [1]), ("B", [])]),
         ('A | [1] because it says "1999"', [("A", [1])]),
+        ("A | [1] because it says that it is not so", [("A", [1])]),
         ("<think>X | [1]</think>A | (2)", [("A", [2])]),
     ],
 )
@@ -131,6 +150,10 @@ def test_claims_with_their_sources(reply: str, claims: list[tuple[str, list[int]
 @pytest.mark.parametrize(
     "reply",
     [
+        "The moon | [1]?",
+        "The moon | [1] (but says 3 moons)",
+        "The moon | [1] contradicts it",
+        "月亮 | [1] 与之矛盾",
         "",
         "All is well.",
         "A | [1]\nB | perhaps",

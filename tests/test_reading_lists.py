@@ -99,6 +99,12 @@ def test_three_scores_are_read_whatever_their_separators(reply: str) -> None:
         ('{"results":[{"id":"2","relevance_score":"2"},{"id":"1","relevance_score":4}]}', 3, [4, 2, None]),
         ("1: four\n2: 2\n3: 5", 3, [None, 2, 5]),
         ("1: -4\n2: 2\n3: 5", 3, [None, 2, 5]),
+        ("1: 4, revised to 2\n2: 2\n3: 5", 3, [None, 2, 5]),
+        ("1: 3 of 4 facts are there\n2: 2\n3: 5", 3, [None, 2, 5]),
+        ("1: 2 reasons make it fit, so 5\n2: 2\n3: 5", 3, [None, 2, 5]),
+        ("1: 5 covers it all\n2: 2 answers half\n3: 5", 3, [5, 2, 5]),
+        ("{'1': 4, '2': 2, '3': 5}", 3, [4, 2, 5]),
+        ("[{'id': 1, 'score': 4}, {'id': 3, 'score': 5}]", 3, [4, None, 5]),
         ("85, 20, 5", 3, [None, None, 5]),
     ],
 )

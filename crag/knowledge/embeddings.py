@@ -2,18 +2,23 @@
 
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import CragError, ModelError
+from crag.deadline import within
+from crag.errors import ModelError
 from crag.knowledge.e5 import PASSAGE, QUERY, weights_file
+from crag.knowledge.vectors import read_vectors
 from crag.llm_errors import host_of, model_error
+from crag.llm_retry import pause
 from crag.metering import meter
-from crag.servers import NO_KEY, OPENAI_URL, is_loopback
+from crag.servers import NO_KEY, OPENAI_URL, is_loopback, keep_to_server
 from crag.settings import Endpoint
 
 OPENAI_BATCH, OTHER_BATCH = 256, 10
@@ -22,6 +27,10 @@ OPENAI_BATCH, OTHER_BATCH = 256, 10
 _ABOUT_BATCH = re.compile(
     r"batch|too many|at most|larger than|exceed|maximum|too large|less than", re.IGNORECASE
 )
+
+
+class _BatchError(ModelError):
+    """A server found a batch too large."""
 
 
 class EmbeddedEmbeddings(Embeddings):
@@ -97,7 +106,7 @@ class ApiEmbeddings(Embeddings):
     """Embeddings of an OpenAI-compatible server. Texts are sent as text, never as token ids.
 
     Raises ModelError, one line with the remedy, for every failure: also for a reply with another number of
-    vectors than texts, with empty vectors, or with vectors of different lengths.
+    vectors than texts, with vectors of different lengths, or with what is no vector: empty, zero, not finite.
     """
 
     def __init__(self, endpoint: Endpoint, *, batch: int | None, timeout: float, retries: int) -> None:
@@ -117,10 +126,9 @@ class ApiEmbeddings(Embeddings):
             part = texts[len(vectors) : len(vectors) + self._batch]
             try:
                 vectors += self._request(part)
-            except Exception as error:  # noqa: BLE001 - vendors raise many kinds; all become one of ours
-                if not _is_about_batch(error) or len(part) == 1:
-                    # A vendor's traceback may echo the request with its key.
-                    raise self._error(error) from None
+            except _BatchError as error:
+                if len(part) == 1:
+                    raise ModelError(str(error)) from None
                 self._batch = len(part) // 2
         if len({len(vector) for vector in vectors}) > 1:
             raise self._error(ModelError("it gave vectors of different lengths; use another model"))
@@ -131,16 +139,31 @@ class ApiEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
     def _request(self, texts: list[str]) -> list[list[float]]:
+        """The vectors of one batch, with further tries as chat models have them."""
         client = self._connected()
+        began = time.monotonic()
         meter().embedding_calls += 1
-        # Servers refuse an empty text, and with it the whole batch.
-        vectors: list[list[float]] = client.embed_documents([text.strip() or "-" for text in texts])
-        if len(vectors) != len(texts) or not all(vectors):
-            raise ModelError(
-                f"it gave {len([v for v in vectors if v])} vectors for {len(texts)} texts; "
-                "check CRAG_EMBEDDING_MODEL or lower CRAG_EMBEDDING_BATCH"
-            )
-        return vectors
+        for tried in count(1):
+            try:
+                return read_vectors(within(self._timeout, lambda: self._send(client, texts)), len(texts))
+            except Exception as error:  # noqa: BLE001 - vendors raise many kinds; all become one of ours
+                failure = self._error(error)
+                left = self._timeout - (time.monotonic() - began)
+                wait = pause(error, failure, retries=self._retries, tried=tried, left=left)
+                if wait is None:
+                    # A vendor's traceback may echo the request with its key.
+                    raise (_BatchError(str(failure)) if _is_about_batch(error) else failure) from None
+                time.sleep(wait)
+        raise AssertionError
+
+    def _send(self, client: Any, texts: list[str]) -> Any:
+        reply = client.embeddings.with_raw_response.create(
+            model=self._endpoint.model,
+            # Servers refuse an empty text, and with it the whole batch.
+            input=[text.strip() or "-" for text in texts],
+            encoding_format="float",
+        )
+        return reply.http_response.json()
 
     def _connected(self) -> Any:
         with self._lock:
@@ -150,27 +173,24 @@ class ApiEmbeddings(Embeddings):
 
     def _connect(self) -> Any:
         import openai
-        from langchain_openai import OpenAIEmbeddings
-        from pydantic import SecretStr
 
-        # A system proxy cannot reach this machine's own servers.
-        http = openai.DefaultHttpxClient(trust_env=not is_loopback(self._url), timeout=self._timeout)
+        key = self._endpoint.api_key
+        http = openai.DefaultHttpxClient(
+            # A system proxy cannot reach this machine's own servers.
+            trust_env=not is_loopback(self._url),
+            timeout=self._timeout,
+            event_hooks={"response": [keep_to_server]},
+        )
         weakref.finalize(self, http.close)
-        return OpenAIEmbeddings(
-            model=self._endpoint.model,
-            openai_api_base=self._url,
-            openai_api_key=self._endpoint.api_key or SecretStr(NO_KEY),
-            # The library would load a tokenizer from the network and send token ids, which few servers take.
-            check_embedding_ctx_length=False,
-            chunk_size=2048,
-            max_retries=self._retries,
-            request_timeout=self._timeout,
-            openai_proxy="",
+        return openai.OpenAI(
+            base_url=self._url,
+            api_key=key.get_secret_value() if key else NO_KEY,
+            max_retries=0,  # `llm_retry` counts them
+            timeout=self._timeout,
             http_client=http,
-            model_kwargs={"encoding_format": "float"},
         )
 
-    def _error(self, error: Exception) -> CragError:
+    def _error(self, error: Exception) -> ModelError:
         key = self._endpoint.api_key
         return model_error(
             error,
