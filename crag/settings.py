@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -65,6 +66,18 @@ def _url(url: str | None) -> str | None:
 
 
 Url = Annotated[str | None, AfterValidator(_url)]
+
+
+def _named(folder: object) -> object:
+    """Refuse an empty name, which would be the current folder, and read `~` as shells do."""
+    if isinstance(folder, str) and not folder.strip():
+        raise ValueError("no folder is named; name one, or leave the setting out")
+    with suppress(RuntimeError):  # of a user whom this machine does not know
+        return Path(folder).expanduser() if isinstance(folder, (str, Path)) else folder
+    return folder
+
+
+Folder = Annotated[Path, BeforeValidator(_named)]
 Where = Annotated[Conditions, NoDecode, BeforeValidator(conditions)]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -173,7 +186,7 @@ class Settings(BaseSettings):
     route: bool = False
 
     # Knowledge base.
-    kb: Path = Path(".crag/kb")
+    kb: Folder = Path(".crag/kb")
     chroma_url: str | None = None
     filter: Where = ()
     where: Where = ()

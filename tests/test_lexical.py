@@ -104,3 +104,11 @@ def test_codes_that_few_passages_hold_name_their_holders(index: LexicalIndex) ->
     assert set(index.code_holders("HT2024-0031 和 E-4012-B")) == {"pump", "contract"}
     assert index.code_holders("error 4012 in 2024") == {}
     assert LexicalIndex.build([str(i) for i in range(9)], ["code X-100"] * 9).code_holders("X-100") == {}
+
+
+def test_a_folder_of_somebody_else_is_not_removed(index: LexicalIndex, tmp_path: Path) -> None:
+    theirs = tmp_path / "lexical" / "theirs"
+    theirs.mkdir(parents=True)
+    (theirs / "notes.txt").write_text("keep", "utf-8")
+    index.save(tmp_path / "lexical" / "one")
+    assert (theirs / "notes.txt").read_text("utf-8") == "keep"

@@ -265,7 +265,7 @@ def test_an_empty_or_blank_file_has_no_text() -> None:
             load(b"", name)
     with pytest.raises(NoTextError, match="the file is empty"):
         load(b"\n \n", "a.txt")
-    with pytest.raises(NoTextError, match="no text was found"):
+    with pytest.raises(NoTextError, match="the file is empty"):
         load(codecs.BOM_UTF16_LE + " \n".encode("utf-16-le"), "a.txt")
 
 

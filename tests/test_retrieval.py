@@ -10,6 +10,7 @@ from crag.knowledge.embeddings import EmbeddedEmbeddings
 from crag.knowledge.retrieval import HybridRetriever
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
+from crag.metering import metered
 from crag.settings import Settings
 from tests.toy import ToyEmbeddings
 
@@ -154,11 +155,16 @@ async def test_a_change_in_the_knowledge_base_is_seen_by_the_next_question(tmp_p
     assert await ids(retriever, "gamma", 3) == ["b"]
 
 
-async def test_an_emptied_knowledge_base_gives_nothing(tmp_path: Path) -> None:
+async def test_an_emptied_knowledge_base_gives_nothing_and_says_so(tmp_path: Path) -> None:
     retriever = knowledge(tmp_path, [("a", "Alpha words.")], ToyEmbeddings())
     (tmp_path / "kb.jsonl").unlink()
     ingest([tmp_path / "kb.jsonl"], retriever._kb.settings, ToyEmbeddings())
-    assert await retriever("alpha", 4) == []
+    with metered() as spent:
+        assert await retriever("alpha", 4) == []
+    kb = retriever._kb.settings.kb
+    assert spent.warnings == [
+        f"the knowledge base at {kb} is empty; run: python -m crag.ingest PATH --kb {kb}"
+    ]
 
 
 async def test_embeddings_that_fail_are_named_in_one_line(tmp_path: Path) -> None:

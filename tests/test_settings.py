@@ -84,3 +84,12 @@ def test_a_keyword_may_be_the_name_of_a_variable_that_has_one_of_its_own() -> No
     found = Settings(_env_file=None, OPENAI_BASE_URL="http://127.0.0.1:9/v1", CRAG_MODEL_API_KEY="sk-one")  # type: ignore[call-arg]
     assert found.openai_base_url == "http://127.0.0.1:9/v1"
     assert found.api_key is not None
+
+
+def test_an_empty_name_is_not_the_current_folder_and_a_tilde_is_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError) as told:
+        Settings(_env_file=None, kb=" ")
+    assert str(told.value) == "CRAG_KB: no folder is named; name one, or leave the setting out"
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("CRAG_KB", "~/kb")
+    assert Settings(_env_file=None).kb == Path("/home/ann/kb")

@@ -286,3 +286,73 @@ def test_a_chroma_server_is_kept_in_step_like_a_folder(tmp_path: Path, folder: P
         report = ingest([folder], settings, ToyEmbeddings())
         assert outcomes(report) == {"a.md": "unchanged", "c.txt": "unchanged", "b.txt": "removed"}
         assert len(stored(settings)) == 3
+
+
+def test_no_words_are_no_passages_and_an_empty_path_is_not_this_folder(
+    settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "marks.txt").write_text("。。。 ---", "utf-8")
+    (folder / "bom.txt").write_bytes(b"\xef\xbb\xbf")
+    monkeypatch.chdir(folder)
+    report = ingest(["", folder / "marks.txt", folder / "bom.txt"], settings, ToyEmbeddings())
+    assert [(file.outcome, file.reason) for file in report.files] == [
+        ("failed", "no words were found in it, only marks or blanks"),
+        ("skipped", "the file is empty"),
+        ("failed", "an empty path; name a file or folder, . for this one"),
+    ]
+    assert report.passages == 0
+
+
+def test_paths_that_no_file_can_have_fail_alone(settings: Settings, folder: Path) -> None:
+    report = ingest(["~nobody-here/x", "n" * 5000, "a\0b", folder], settings, ToyEmbeddings())
+    failed = [(file.source, file.reason) for file in report.files if file.outcome == "failed"]
+    assert failed == [
+        ("~nobody-here/x", "no such file or folder"),
+        ("n" * 200 + "…", "cannot be opened: File name too long"),
+        ("a\0b", "no such file or folder"),
+    ]
+    assert report.count("added") == 3
+
+
+def test_what_may_not_even_be_looked_at_is_named(
+    settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F48."""
+    looked = Path.is_file
+
+    def is_file(path: Path) -> bool:
+        if path.name == "b.txt":
+            raise PermissionError(13, "Permission denied")
+        return looked(path)
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    report = ingest([folder], settings, ToyEmbeddings())
+    assert outcomes(report) == {"a.md": "added", "c.txt": "added", "b.txt": "failed"}
+    assert report.files[-1].reason == "cannot be opened: Permission denied"
+
+
+def test_a_knowledge_base_inside_the_folder_is_no_part_of_it(folder: Path) -> None:
+    settings = Settings(kb=folder / "kb")
+    ingest([folder], settings, ToyEmbeddings())
+    assert outcomes(ingest([folder], settings, ToyEmbeddings())) == dict.fromkeys(
+        ["a.md", "b.txt", "c.txt"], "unchanged"
+    )
+
+
+def test_a_deleted_file_is_removed_however_its_path_is_written(
+    settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    ingest(["./b.txt"], settings, ToyEmbeddings())
+    (folder / "b.txt").unlink()
+    assert outcomes(ingest(["./b.txt"], settings, ToyEmbeddings())) == {"b.txt": "removed"}
+
+
+def test_a_record_with_keys_that_chroma_refuses_is_stored(settings: Settings, tmp_path: Path) -> None:
+    """F40."""
+    record = '{"text": "Words.", "": 1, "$and": [1], "#id": 2, "crag_strips": "junk", "crag_file": "x"}'
+    (tmp_path / "kb.jsonl").write_text(record, "utf-8")
+    report = ingest([tmp_path / "kb.jsonl"], settings, ToyEmbeddings())
+    assert (report.files[0].outcome, report.passages) == ("added", 1)
+    (tmp_path / "kb.jsonl").write_text("", "utf-8")
+    assert ingest([tmp_path / "kb.jsonl"], settings, ToyEmbeddings()).passages == 0

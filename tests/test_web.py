@@ -1,5 +1,6 @@
 """What leaves the machine, and what the results of each service become, through its real client."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from crag.metering import metered
 from crag.settings import Settings
 from crag.web import web_search
+from crag.web.results import plain
 from tests.web_clients import BOTH, KEY, MOON, TIDES, Client, failure, searxng, tavily
 from tests.web_servers import Reply, SearchServer, SearXNGServer, TavilyServer, page
 
@@ -188,3 +190,29 @@ async def test_a_long_question_is_shortened_to_what_services_take(
     (query,) = running.queries
     assert 0 < len(query) <= 400
     assert any("shortened" in warning for warning in spent.warnings)
+
+
+@BOTH
+async def test_json_is_utf_8_whatever_its_header_says(server: type[SearchServer], client: Client) -> None:
+    reply = {"results": [page("费用", "https://a.example/1", "费用是五元。")]}
+    lying = Reply(
+        json.dumps(reply, ensure_ascii=False), headers={"Content-Type": "application/json; charset=latin-1"}
+    )
+    with server(lying) as running:
+        found = await client(running.url)("费用", 3)
+    assert [(d.metadata["title"], d.page_content) for d in found] == [("费用", "费用是五元。")]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("<p>The fee is <b>5&nbsp;euro</b>, no more.</p><script>x()</script>", "The fee is 5 euro, no more."),
+        ("Fish &amp; chips &#39;to go&#39;", "Fish & chips 'to go'"),
+        ("费用<em>五</em>元", "费用五元"),
+        ("Use the <b> tag, List<String> and a<b, AT&T", "Use the <b> tag, List<String> and a<b, AT&T"),
+        ("<script>" * 50_000 + "</p>", "<script>" * 50_000),
+    ],
+    ids=["markup", "entities", "marked words", "about markup", "endless"],
+)
+def test_results_are_words_not_markup(given: str, words: str) -> None:
+    assert plain(given) in {words, words.replace("<script>", "").strip()}

@@ -1,13 +1,14 @@
 """A search of the caller's own."""
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import SettingsError
+from crag.errors import SettingsError, WebSearchError
 from crag.metering import metered
 from crag.web import from_callable
 from tests.web_clients import TIDES, failure
@@ -97,3 +98,28 @@ async def test_failures_of_a_search_of_ones_own_are_web_search_errors(
 def test_what_cannot_be_called_is_refused_at_once() -> None:
     with pytest.raises(SettingsError, match="web_search must be a callable"):
         from_callable("tavily")  # type: ignore[arg-type]
+
+
+async def test_an_error_that_is_returned_is_an_error_not_an_empty_result() -> None:
+    for found in (
+        {"error": "quota used up"},
+        {"error": ValueError("quota used up")},
+        '{"error": "quota used up"}',
+    ):
+        with pytest.raises(WebSearchError, match=r"^the web search you brought failed: quota used up$"):
+            await from_callable(lambda query, *, found=found: found)("q", 3)
+
+
+async def test_generators_json_text_and_gaps_in_a_list_are_results_too() -> None:
+    one, two = (
+        {"url": "http://a.example/1", "content": "One."},
+        {"url": "http://a.example/2", "content": "Two."},
+    )
+
+    def each(query: str) -> Iterator[dict[str, str]]:
+        yield one
+        yield two
+
+    for search in (each, lambda query: json.dumps([one, two]), lambda query: [one, None, two]):
+        found = await from_callable(search)("q", 3)
+        assert [document.page_content for document in found] == ["One.", "Two."]

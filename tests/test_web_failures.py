@@ -180,3 +180,17 @@ def test_one_search_serves_several_event_loops() -> None:
     with TavilyServer([TIDES]) as server:
         search = tavily(server.url)
         assert [len(asyncio.run(search("q", 3))) for _ in range(2)] == [1, 1]
+
+
+@BOTH
+def test_a_command_does_not_wait_for_a_reply_that_drips(server: type[SearchServer], client: Client) -> None:
+    with server(Reply({"results": [TIDES]}, drip=0.1)) as running:
+        began = time.perf_counter()
+        message = asyncio.run(failure(client(running.url, web_timeout=0.3)("q", 3)))
+        assert time.perf_counter() - began < 3  # asyncio.run used to wait for the last byte
+    assert "no reply within 0.3 s" in message
+
+
+async def test_a_reply_nested_without_end_is_not_json() -> None:
+    with SearXNGServer(Reply(b"[" * 200_000)) as server:
+        assert "the reply is not JSON" in await failure(searxng(server.url)("q", 3))

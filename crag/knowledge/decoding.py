@@ -58,15 +58,26 @@ def decode(data: bytes, *, declares: bool = False) -> Decoded:
 def _strict(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
+    except (UnicodeError, LookupError):  # also of codecs that are none for text
         return None
 
 
 def _from_mark(data: bytes) -> Decoded | None:
     for mark, encoding in _BOMS:
-        if data.startswith(mark) and (text := _strict(data, encoding)) is not None:
+        if not data.startswith(mark):
+            continue
+        if (text := _strict(data, encoding)) is not None:
             return Decoded(text, encoding, [])
+        text = data.decode(encoding, errors="replace")
+        if encoding == "utf-16" and text.count("\ufffd") <= 1 + len(text) / 100:
+            return Decoded(text, encoding, _damaged(text, "UTF-16"))
     return None
+
+
+def _damaged(text: str, encoding: str, before: int = 0) -> list[str]:
+    """The warning about what did not fit an encoding; `before` marks of it were in the file already."""
+    bad = text.count("\ufffd") - before
+    return [f"{bad} damaged byte sequence(s) in {encoding} text were replaced by \ufffd"] if bad else []
 
 
 def _from_utf8(data: bytes) -> Decoded | None:
@@ -75,13 +86,44 @@ def _from_utf8(data: bytes) -> Decoded | None:
     text = data.decode("utf-8", errors="replace")
     if text.count("\x00") > len(text) / 20:
         return None
-    bad = text.count("\ufffd") - data.count("\ufffd".encode())
-    if bad == 0:
+    before = data.count("\ufffd".encode())
+    if text.count("\ufffd") == before:
         return Decoded(text, "utf-8", [])
-    good = sum(ord(char) > 127 for char in text) - bad
-    if good < 4 * bad:
+    if mixed := _mixed(data):
+        return mixed
+    return Decoded(text, "utf-8", _damaged(text, "UTF-8", before)) if _mostly_utf8(data) else None
+
+
+def _mostly_utf8(data: bytes) -> bool:
+    text = data.decode("utf-8", errors="replace")
+    bad = text.count("\ufffd") - data.count("\ufffd".encode())
+    return bad == 0 or sum(ord(char) > 127 for char in text) - bad >= 4 * bad
+
+
+def _mixed(data: bytes) -> Decoded | None:
+    """UTF-8 with lines in another encoding, as logs have that several programs write."""
+    lines = data.split(b"\n")
+    foreign = [number for number, line in enumerate(lines) if not _mostly_utf8(line)]
+    others = b"\n".join(lines[number] for number in foreign)
+    # A few lines of any encoding happen to be valid UTF-8, which makes no file a mixed one.
+    if not others or _high(data) - _high(others) < _high(others) / 10:
         return None
-    return Decoded(text, "utf-8", [f"{bad} damaged byte sequence(s) in UTF-8 text were replaced by \ufffd"])
+    found = _double_byte(others) or _western(others)
+    if found is None or "\ufffd" in found[1]:
+        return None
+    encoding, text = found
+    read = dict(zip(foreign, text.split("\n"), strict=True))
+    merged = "\n".join(
+        read[number] if number in read else line.decode("utf-8", errors="replace")
+        for number, line in enumerate(lines)
+    )
+    told = f"{len(foreign)} of {len(lines)} lines are not UTF-8; {_preview(encoding, text)}"
+    return Decoded(merged, "utf-8", [told, *_damaged(merged, "UTF-8", data.count("\ufffd".encode()))])
+
+
+def _high(data: bytes) -> int:
+    """Number of bytes beyond ASCII."""
+    return len(data.translate(None, bytes(range(128))))
 
 
 def _from_declaration(data: bytes) -> Decoded | None:
@@ -115,11 +157,11 @@ def _plain_share(text: str) -> float:
 
 
 def _from_evidence(data: bytes) -> Decoded:
-    found = _double_byte(data) or _western(data) or _detected(data)
+    found = _double_byte(data) or _western(data) or _double_byte(data, errors="replace") or _detected(data)
     if found is None:
         raise DocumentError("its text encoding was not recognised; save it as UTF-8")
     encoding, text = found
-    return Decoded(text, encoding, [_preview(encoding, text)])
+    return Decoded(text, encoding, [_preview(encoding, text), *_damaged(text, encoding)])
 
 
 def _lead(char: str, encoding: str) -> int:
@@ -158,12 +200,18 @@ _CANDIDATES: tuple[tuple[str, Callable[[str], bool]], ...] = (
 )
 
 
-def _double_byte(data: bytes) -> tuple[str, str] | None:
-    """The double-byte encoding that yields the most common characters; nearly all must be common."""
+def _double_byte(data: bytes, errors: str = "strict") -> tuple[str, str] | None:
+    """The double-byte encoding that yields the most common characters; nearly all must be common.
+
+    With `errors` "replace" a few damaged bytes are let through as U+FFFD.
+    """
     best, best_score = None, 0.0
     for encoding, common in _CANDIDATES:
-        text = _strict(data, encoding)
-        if text is None or _CONTROL.search(text):
+        try:
+            text = data.decode(encoding, errors)
+        except UnicodeDecodeError:
+            continue
+        if _CONTROL.search(text) or text.count("\ufffd") > len(text) / 200:
             continue
         wide = [char for char in text[:20_000] if ord(char) > 127]
         if not wide or sum(map(common, wide)) < 0.9 * len(wide):
@@ -182,8 +230,8 @@ def _western(data: bytes) -> tuple[str, str] | None:
     letters = sum(byte < 128 and chr(byte).isalpha() for byte in data)
     if letters <= sum(byte > 127 for byte in data):
         return None
-    text = _strict(data, "cp1252")
-    if text is None:
+    text = data.decode("cp1252", errors="replace")
+    if text.count("\ufffd") > len(text) / 1000:
         return None
     for before, char, after in zip(text, text[1:], text[2:], strict=False):
         # "³" inside a word is some other alphabet's letter.

@@ -14,6 +14,9 @@ from crag.language import han_count
 
 Plain = str | int | float | bool
 
+RESERVED = "crag_"
+"""Prefix of the metadata keys that crag keeps for itself."""
+
 PASSAGE_WEIGHT = 1000
 """Weight of a full passage: about 1,000 characters of English or 500 of Chinese."""
 
@@ -47,6 +50,13 @@ def clean(text: str) -> str:
     return _UNFIT.sub("", text)
 
 
+def heading_title(text: str) -> str:
+    """The words of a Markdown heading, given what follows its first `#` marks: "C#" of "C# ##"."""
+    title = text.strip()
+    bare = title.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else title
+
+
 def plain_metadata(metadata: Mapping[str, object]) -> dict[str, Plain]:
     """Metadata a vector store accepts: None is dropped, lists and mappings become JSON text.
 
@@ -56,8 +66,14 @@ def plain_metadata(metadata: Mapping[str, object]) -> dict[str, Plain]:
     for key, value in metadata.items():
         plain = _plain(value)
         if plain is not None:
-            result[clean(str(key)).replace("chroma:", "chroma_")] = plain
+            result[_plain_key(clean(str(key)))] = plain
     return result
+
+
+def _plain_key(key: str) -> str:
+    """The key, with `_` before what Chroma refuses or what would pass for crag's own bookkeeping."""
+    key = key.replace("chroma:", "chroma_")
+    return f"_{key.lstrip('$#')}" if not key or key.startswith(("$", "#", RESERVED)) else key
 
 
 def _plain(value: object) -> Plain | None:

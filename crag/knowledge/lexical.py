@@ -112,7 +112,7 @@ class LexicalIndex:
             self._model.save(fresh, show_progress=False)
             (fresh / _IDS).write_text(json.dumps([self._ids, self._vocabulary, self._frequencies]), "utf-8")
             for old in folder.parent.iterdir():
-                if old != fresh and not _is_being_built(old):
+                if old != fresh and _is_outdated(old):
                     shutil.rmtree(old, ignore_errors=True)
             fresh.rename(folder)
         except BaseException:
@@ -146,10 +146,12 @@ def lexical_index(kb: KnowledgeBase) -> LexicalIndex:
     return index
 
 
-def _is_being_built(folder: Path) -> bool:
-    """Whether another process is writing there, not only did before it was killed."""
+def _is_outdated(folder: Path) -> bool:
+    """Whether it is an index of ours that nobody is writing any more; other folders are not ours."""
     with suppress(OSError):
-        return folder.name.startswith(_BUILDING) and time.time() - folder.stat().st_mtime < _BUILDING_TIME
+        if folder.name.startswith(_BUILDING):
+            return time.time() - folder.stat().st_mtime >= _BUILDING_TIME
+        return (folder / _IDS).is_file()
     return False
 
 

@@ -1,5 +1,6 @@
 """Files → documents: what kind a file is by its content first, its name second."""
 
+import codecs
 import io
 import re
 import zipfile
@@ -35,10 +36,7 @@ KINDS = {
 """The file names that are read, each with its kind."""
 
 _UNPACKED = 500_000_000
-_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
-_IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+_LONGEST_TITLE = 300
 
 
 def load_file(path: Path, source: str | None = None) -> Loaded:
@@ -65,7 +63,7 @@ def read_bytes(path: Path) -> bytes:
 def load_bytes(data: bytes, path: Path, source: str | None = None) -> Loaded:
     """What `load_file` does, for content that is already in memory."""
     kind, notes = _kind(data, path)
-    if not data.strip():
+    if is_blank(data):
         raise NoTextError("the file is empty")
     try:
         loaded = _parse(data, kind, path)
@@ -78,15 +76,24 @@ def load_bytes(data: bytes, path: Path, source: str | None = None) -> Loaded:
     if not loaded.documents:
         raise NoTextError("no text was found in it")
     for document in loaded.documents:
-        document.metadata = {"source": source or str(path), **document.metadata}
+        title = " ".join(str(document.metadata["title"]).split())[:_LONGEST_TITLE]
+        document.metadata = {"source": source or str(path), **document.metadata, "title": title}
     loaded.warnings = notes + loaded.warnings
     return loaded
+
+
+def is_blank(data: bytes) -> bool:
+    """Whether a file holds nothing, or white space after the mark that editors put in front of it."""
+    for mark in (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if data.startswith(mark):
+            return not data.removeprefix(mark).replace(b"\0", b"").strip()
+    return not data.strip()
 
 
 def _kind(data: bytes, path: Path) -> tuple[str, list[str]]:
     """The kind of a file, and a note when its name says another."""
     named = KINDS.get(path.suffix.lower())
-    found = _signature(data)
+    found = _signature(data, named)
     if found is None and named in {"pdf", "docx", "xlsx"} and data.strip():
         raise DocumentError(f"not a {path.suffix[1:].upper()} file inside; damaged or misnamed")
     kind = found or named
@@ -101,9 +108,10 @@ def _kind(data: bytes, path: Path) -> tuple[str, list[str]]:
     return kind, notes
 
 
-def _signature(data: bytes) -> str | None:
+def _signature(data: bytes, named: str | None) -> str | None:
     """The kind that the content itself shows, or None."""
-    if b"%PDF-" in data[:1024]:
+    # Mail and web servers leave lines in front of it; but a text about PDF may well quote it.
+    if data.startswith(b"%PDF-") or (named == "pdf" and b"%PDF-" in data[:1024]):
         return "pdf"
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise DocumentError("an old Office format or a password; save it as .docx or .xlsx without password")
@@ -124,9 +132,10 @@ def _zip_kind(data: bytes) -> str:
         raise DocumentError(
             f"unpacks to {unpacked / 1e6:.0f} MB, more than the {_UNPACKED / 1e6:.0f} MB allowed"
         )
-    if "word/document.xml" in names:
+    # Some programs call the main part document2.xml.
+    if any(re.fullmatch(r"word/document\d*\.xml", name) for name in names):
         return "docx"
-    if "xl/workbook.xml" in names:
+    if any(re.fullmatch(r"xl/workbook\d*\.xml", name) for name in names):
         return "xlsx"
     kind = "EPUB" if "META-INF/container.xml" in names else "archive"
     raise DocumentError(f"unsupported type {kind}; convert it to HTML, DOCX, PDF or text first")
@@ -146,7 +155,7 @@ def _parse(data: bytes, kind: str, path: Path) -> Loaded:
     if kind == "xlsx":
         from crag.knowledge.tables import read_xlsx
 
-        return Loaded(read_xlsx(data, title))
+        return Loaded(*read_xlsx(data, title))
     text, encoding, warnings = decode(data, declares=kind == "html")
     text = clean(text)
     if kind == "csv":
@@ -160,9 +169,15 @@ def _parse(data: bytes, kind: str, path: Path) -> Loaded:
         documents, skipped = read_jsonl(text, title)
         return Loaded(documents, warnings + skipped, encoding)
     if kind == "html":
-        document, missing = _html(text, title)
-        return Loaded([document], warnings + missing, encoding)
-    document = _markdown(text, title) if kind == "markdown" else _document(text, title)
+        from crag.knowledge.markup import read_html
+
+        body, title, marked, missing = read_html(text, title)
+        return Loaded([_document(body, title, markdown=marked)], warnings + missing, encoding)
+    if kind == "markdown":
+        from crag.knowledge.markup import read_markdown
+
+        text, title = read_markdown(text, title)
+    document = _document(text, title, markdown=kind == "markdown")
     return Loaded([document], warnings, encoding)
 
 
@@ -171,31 +186,3 @@ def _document(text: str, title: str, *, markdown: bool = False) -> Document:
     if markdown:
         metadata["markdown"] = True
     return Document(clean(text), metadata=metadata)
-
-
-def _markdown(text: str, title: str) -> Document:
-    front = _FRONT_MATTER.match(text)
-    named = re.search(r"^title:\s*[\"']?(.+?)[\"']?\s*$", front.group(1), re.MULTILINE) if front else None
-    body = _COMMENT.sub("", _IMAGE.sub(r"\1", text[front.end() :] if front else text))
-    heading = named or _HEADING.search(body)
-    return _document(body, heading.group(1) if heading else title, markdown=True)
-
-
-def _html(text: str, title: str) -> tuple[Document, list[str]]:
-    import trafilatura
-
-    metadata = trafilatura.extract_metadata(text)
-    title = (metadata.title if metadata else None) or title
-    article = trafilatura.extract(
-        text, output_format="markdown", include_tables=True, include_comments=False, favor_recall=True
-    )
-    if article:
-        return _document(_unmarked(article), title, markdown=True), []
-    everything = trafilatura.html2txt(text)
-    return _document(everything, title), ["no article was recognised; the whole page's text was taken"]
-
-
-def _unmarked(article: str) -> str:
-    """Extracted text without footnote marks, emphasis and escapes, which no reader of a passage needs."""
-    article = re.sub(r"<sup>\s*\\?\[[^<]*</sup>", "", article).replace("**", "")
-    return re.sub(r"\\([\[\]_*#])", r"\1", re.sub(r"</?su[bp]>", "", article))

@@ -33,9 +33,15 @@ def read_pdf(data: bytes, title: str) -> tuple[list[Document], list[str]]:
         raise DocumentError("the PDF is protected by a password; save a copy without it")
     own_title = reader.metadata.title if reader.metadata else None
     title = clean(str(own_title or "")).strip() or title
-    documents, scanned, unreadable = [], [], []
+    documents, scanned, unreadable, damaged = [], [], [], []
+    if not reader.pages:
+        raise DocumentError("the PDF has no pages; save it again")
     for number, page in enumerate(reader.pages, start=1):
-        text = _reflow(clean(page.extract_text()))
+        try:
+            text = "\n".join(filter(None, [_reflow(clean(page.extract_text())), *_fields(page)]))
+        except Exception:  # noqa: BLE001 - pypdf raises anything; one page must not cost the others
+            damaged.append(number)
+            continue
         letters = len(re.sub(r"\s", "", text))
         if letters and len(_UNREADABLE.findall(text)) > letters / 10:
             unreadable.append(number)
@@ -44,6 +50,8 @@ def read_pdf(data: bytes, title: str) -> tuple[list[Document], list[str]]:
         elif letters:
             documents.append(Document(text, metadata={"title": title, "page": number}))
     total = len(reader.pages)
+    if not documents and len(damaged) == total:
+        raise DocumentError("the PDF is damaged: none of its pages can be read; save it again")
     if not documents:
         why = "has no text layer, only images" if scanned else "has no readable text"
         raise NoTextError(f"the PDF {why}; {_OCR}")
@@ -51,6 +59,11 @@ def read_pdf(data: bytes, title: str) -> tuple[list[Document], list[str]]:
     if scanned:
         warnings.append(
             f"{len(scanned)} of {total} pages are images without text ({_ranges(scanned)}); {_OCR}"
+        )
+    if damaged:
+        warnings.append(
+            f"{len(damaged)} of {total} pages are damaged and were left out "
+            f"({_ranges(damaged)}); save it again"
         )
     if unreadable:
         warnings.append(
@@ -64,6 +77,24 @@ def _reflow(text: str) -> str:
     """Undo what typesetting did inside sentences: line breaks and blanks between Chinese characters."""
     text = "\n".join(line.strip() for line in text.split("\n"))
     return _HYPHEN.sub("", _SPACED.sub("", _BROKEN_LINE.sub("", text)))
+
+
+def _fields(page: Any) -> list[str]:
+    """What was filled into a form, as "name: value"; it is no part of a page's own text."""
+    lines = []
+    for annotation in _resolved(page.get("/Annots")) or []:
+        field = annotation.get_object()
+        above = _resolved(field.get("/Parent")) or {}
+        value = _resolved(field.get("/V", above.get("/V")))
+        # Names such as /Off are the state of a button, not words.
+        if field.get("/Subtype") == "/Widget" and isinstance(value, str) and not value.startswith("/"):
+            name = field.get("/TU") or field.get("/T") or above.get("/TU") or above.get("/T")
+            lines.append(clean(f"{name}: {value}" if name else value).strip())
+    return lines
+
+
+def _resolved(value: Any) -> Any:
+    return value.get_object() if hasattr(value, "get_object") else value
 
 
 def _has_image(page: Any) -> bool:

@@ -10,6 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 from crag.conditions import Conditions
 from crag.errors import CragError, KnowledgeBaseError, ModelError
+from crag.knowledge.chroma import ingest_command, place
 from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
 from crag.knowledge.lexical import LexicalIndex, lexical_index
 from crag.knowledge.store import LANG, OWN, STRIPS, KnowledgeBase, Stored
@@ -94,6 +95,10 @@ class HybridRetriever:
         for attempt in range(1, _TRIES + 1):
             marker, index = self._index()
             if self._kb.count() == 0:
+                meter().warn(
+                    f"the knowledge base at {place(self._kb.settings)} is empty; "
+                    f"run: {ingest_command(self._kb.settings)}"
+                )
                 return []
             wanted = self._kb.settings.filter + where
             allowed = self._filter.allowed(marker, where) if wanted else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 
-from crag.knowledge.documents import PASSAGE_WEIGHT, weight
+from crag.knowledge.documents import PASSAGE_WEIGHT, heading_title, weight
 
 if TYPE_CHECKING:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -28,7 +28,7 @@ _SEPARATORS = [
     r"\s+",
     "",
 ]
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
 _SETEXT = re.compile(r"^ {0,3}(=+|-+)\s*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LONGEST_PATH = 200
@@ -121,7 +121,7 @@ def _by_heading(text: str) -> Iterator[tuple[list[str], str]]:
 def _heading(line: str, body: list[str]) -> tuple[int, str] | None:
     """Level and title when `line` is a heading or underlines the last line of `body`, which it then takes."""
     if found := _HEADING.match(line):
-        return len(found.group(1)), _unlink(found.group(2))
+        return len(found.group(1)), _unlink(heading_title(found.group(2)))
     alone = bool(body) and bool(body[-1].strip()) and (len(body) == 1 or not body[-2].strip())
     if alone and (under := _SETEXT.match(line)) and not body[-1].lstrip().startswith(("|", "-", ">")):
         return 1 if under.group(1)[0] == "=" else 2, body.pop().strip()
@@ -130,4 +130,4 @@ def _heading(line: str, body: list[str]) -> tuple[int, str] | None:
 
 def _unlink(title: str) -> str:
     """A heading's words without link targets and emphasis."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("**", "").replace("`", "").strip()
+    return re.sub(r"\[([^\[\]]*+)\]\([^()]*+\)", r"\1", title).replace("**", "").replace("`", "").strip()

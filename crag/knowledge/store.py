@@ -11,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 from crag.errors import KnowledgeBaseError
 from crag.knowledge.blank_memory import blank_memory
 from crag.knowledge.chroma import UnsettledError, connect, ingest_command, missing, place, translated
+from crag.knowledge.documents import RESERVED
 from crag.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 INDEX_VERSION = 1
 """Raised when passages are cut or stored differently: older knowledge bases are then built anew."""
 
-OWN = "crag_"
+OWN = RESERVED
 """Prefix of the metadata keys that are bookkeeping, never shown."""
 FILE, LANG, POSITION, STRIPS, ROOT = (OWN + name for name in ("file", "lang", "position", "strips", "root"))
 MODEL, DIMENSION, INDEX, CHANGED = (OWN + name for name in ("model", "dimension", "index", "changed"))

@@ -14,11 +14,11 @@ from crag.errors import DocumentError, ModelError
 from crag.knowledge.chroma import place
 from crag.knowledge.documents import Loaded, NoTextError
 from crag.knowledge.lexical import lexical_index
-from crag.knowledge.loaders import load_bytes, read_bytes
+from crag.knowledge.loaders import is_blank, load_bytes, read_bytes
 from crag.knowledge.passages import embed_passages, file_passages, settings_embeddings, text_hash
 from crag.knowledge.report import FileReport, IngestReport
 from crag.knowledge.store import KnowledgeBase, Metadata, model_id
-from crag.knowledge.walk import Found, Walk, walk
+from crag.knowledge.walk import Found, Walk, absolute, walk
 from crag.knowledge.writer import FileRecord, Writer, writing
 from crag.settings import Settings
 
@@ -50,7 +50,7 @@ def ingest(
     tell = progress or (lambda done, total, what: None)
     began = time.monotonic()
     report = IngestReport(kb=place(settings), embedding=model_id(embeddings))
-    todo = walk([Path(path) for path in paths])
+    todo = walk(paths, own=None if settings.chroma_url else settings.kb)
     with writing(settings, embeddings, notify=lambda message: tell(0, len(todo.files), message)) as writer:
         known = writer.files()
         run = _Run(writer, embeddings, known)
@@ -71,7 +71,7 @@ def _without_text(
     todo: Walk, paths: Sequence[Path | str], writer: Writer, known: dict[str, FileRecord]
 ) -> list[FileReport]:
     """Removes what is gone from disk below the paths, and reports it with what was skipped or unreadable."""
-    roots = [(str(path), os.path.abspath(Path(path).expanduser())) for path in paths]
+    roots = [(str(Path(path)), str(absolute(path))) for path in paths if str(path).strip()]
     reports, vanished = [], set()
     for path, record in known.items():
         below = [given for given, root in roots if path == root or path.startswith(root + os.sep)]
@@ -129,8 +129,11 @@ class _Run:
                 report.passages = record.passages
                 return
             loaded = load_bytes(data, found.path, source)
+            passages = file_passages(loaded.documents, path)
+            if not passages:
+                raise NoTextError("no words were found in it, only marks or blanks")
         except NoTextError as error:
-            self._emptied(path, report, error, empty=not data.strip())
+            self._emptied(path, report, error, empty=is_blank(data))
             return
         except DocumentError as error:
             kept = "; what was stored of it before is kept" if record and record.passages else ""
@@ -138,7 +141,7 @@ class _Run:
             return
         root = record.root if record and alone else str(found.root)
         report.outcome = "changed" if record else "added"
-        self._plan(loaded, FileRecord(path, digest, source, root, 0), report)
+        self._plan(loaded, passages, FileRecord(path, digest, source, root, 0), report)
         if sum(len(plan.new) for plan in self._pending) >= BATCH:
             self.flush()
 
@@ -154,8 +157,8 @@ class _Run:
         else:
             report.outcome = "removed" if stored else "skipped"
 
-    def _plan(self, loaded: Loaded, record: FileRecord, report: FileReport) -> None:
-        passages = self._distinct(file_passages(loaded.documents, record.path), report)
+    def _plan(self, loaded: Loaded, passages: list[Document], record: FileRecord, report: FileReport) -> None:
+        passages = self._distinct(passages, report)
         report.encoding, report.passages = loaded.encoding, len(passages)
         report.warnings += loaded.warnings
         stored = self._writer.stored(record.path) if record.path in self._known else {}

@@ -5,6 +5,8 @@ import datetime
 import io
 import re
 import sys
+import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,36 +15,62 @@ from langchain_core.documents import Document
 from crag.knowledge.documents import PASSAGE_WEIGHT, clean, weight
 
 _DELIMITERS = ",;\t|"
+_SNIFFED = 5_000  # characters; the sniffer takes the square of their number
+_EXCEL_HINT = re.compile(r"\s*\"?sep=(.)\"?\r?\n", re.IGNORECASE)
+_FORMULA_ALONE = re.compile(rb"<f(?:\s[^>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
+_NUMBER = re.compile(r"[-+$€£¥]*[\d.,%]+")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 def read_csv(text: str, title: str, delimiter: str | None = None) -> list[Document]:
     """Documents of one or more rows; the delimiter is found by its evidence unless given."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    if named := _EXCEL_HINT.match(text):
+        delimiter, text = named.group(1), "\n" + text[named.end() :]  # rows keep their numbers
     lines = io.StringIO(text, newline="")
     rows = csv.reader(lines, delimiter=delimiter or _delimiter(text), skipinitialspace=True)
     return _table(enumerate(rows, start=1), title)
 
 
-def read_xlsx(data: bytes, title: str) -> list[Document]:
-    """Documents of one or more rows, sheet by sheet; formulas give the value they had when saved."""
+def read_xlsx(data: bytes, title: str) -> tuple[list[Document], list[str]]:
+    """Documents of one or more rows, sheet by sheet, and warnings.
+
+    Formulas give the value they had when saved; a warning counts those that have none.
+    """
     import openpyxl
 
     book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     documents = []
     for sheet in book.worksheets:
+        # Some programs write a wrong size, by which all cells but the first would be lost.
+        sheet.reset_dimensions()
         rows = ([_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
         name = title if len(book.worksheets) == 1 else f"{title} · {sheet.title}"
         documents += _table(enumerate(rows, start=1), name)
     book.close()
-    return documents
+    return documents, _uncomputed(data)
+
+
+def _uncomputed(data: bytes) -> list[str]:
+    """The warning about formulas without a saved value, as programs write them that do not calculate."""
+    lost = 0
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                lost += len(_FORMULA_ALONE.findall(archive.read(name)))
+    if not lost:
+        return []
+    return [f"{lost} formula(s) have no saved value and were left out; open it in a spreadsheet and save it"]
 
 
 def _delimiter(text: str) -> str:
+    first = text.lstrip().split("\n", 1)[0]
     try:
-        return csv.Sniffer().sniff(text[:20_000], delimiters=_DELIMITERS).delimiter
+        found = csv.Sniffer().sniff(text[:_SNIFFED], delimiters=_DELIMITERS).delimiter
     except csv.Error:
-        first = text.split("\n", 1)[0]
         return max(_DELIMITERS, key=first.count)
+    # What the first line does not have stands inside sentences, not between columns.
+    return found if found in first else max(_DELIMITERS, key=first.count)
 
 
 def _cell(value: Any) -> str:
@@ -71,12 +99,24 @@ def _table(numbered: Iterable[tuple[int, list[str]]], title: str) -> list[Docume
 
 
 def _head(rows: list[tuple[int, list[str]]]) -> int | None:
-    """Index of the row that names the columns: the first that is as full as the table is wide."""
-    width = max((len([cell for cell in cells if cell]) for _, cells in rows[:50]), default=0)
+    """Index of the row that names the columns: the first that reaches as far as most rows do.
+
+    Its first name may be missing, as above the numbers of a data frame. A number in it is a name only if
+    it is a year.
+    """
+    reach = Counter(_reach(cells) for _, cells in rows[:50])
+    width = max(reach, key=lambda length: (reach[length], length), default=0)
     for index, (_, cells) in enumerate(rows[:10]):
-        if width > 1 and sum(map(bool, cells)) == width:
-            return None if any(re.fullmatch(r"[-+]?[\d.,%]+", cell) for cell in cells) else index
+        if width > 1 and _reach(cells) >= width and all(cells[1:width]):
+            numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+            named = len(numbers) < sum(map(bool, cells)) and all(map(_YEAR.fullmatch, numbers))
+            return index if named else None
     return None
+
+
+def _reach(cells: list[str]) -> int:
+    """The number of columns up to the last filled one."""
+    return next((i for i in range(len(cells), 0, -1) if cells[i - 1]), 0)
 
 
 def _line(names: list[str], cells: list[str]) -> str:

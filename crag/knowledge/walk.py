@@ -1,6 +1,7 @@
 """Paths → the files to ingest, and a word on every one that is left out."""
 
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from crag.knowledge.loaders import KINDS
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__"})
+_LONGEST = 200  # characters of a path that is shown although no file can have it
 
 
 class Found(NamedTuple):
@@ -26,30 +28,56 @@ class Walk(NamedTuple):
     failed: list[tuple[str, str]]
 
 
-def walk(paths: Iterable[Path]) -> Walk:
+def walk(paths: Iterable[Path | str], own: Path | None = None) -> Walk:
     """Every file below the given paths once, however it is reached.
 
-    A file is cited by its path as given, or relative to the given folder. Hidden files and the folders
-    of tools are passed over; a link that leads to what was seen already is followed no further.
+    A file is cited by its path as given, or relative to the given folder. Hidden files, the folders of
+    tools and `own`, the folder of the knowledge base itself, are passed over; a link that leads to what
+    was seen already is followed no further.
     """
     result = Walk([], [], [])
-    seen: set[str] = set()
+    seen = {os.path.realpath(own)} if own else set()
     for given in paths:
-        root = Path(os.path.abspath(given.expanduser()))
-        if root.is_dir():
-            _walk_folder(root, result, seen)
-        elif root.is_file():
-            _add(Found(root, str(given), root), result, seen)
-        elif root.is_symlink() or root.exists():
-            result.failed.append((str(given), "not a file or folder, or a link that leads nowhere"))
-        else:
-            result.failed.append((str(given), "no such file or folder"))
+        if not str(given).strip():
+            # An unset variable in a shell, not the wish to read whatever the current folder holds.
+            result.failed.append((str(given), "an empty path; name a file or folder, . for this one"))
+            continue
+        try:
+            _walk(Path(given), result, seen)
+        except (OSError, ValueError) as error:
+            result.failed.append((_shortened(str(given)), _unopened(error)))
     return result
+
+
+def absolute(given: Path | str) -> Path:
+    """The absolute path, `~` read as shells do, links kept."""
+    return Path(os.path.abspath(os.path.expanduser(given)))
+
+
+def _walk(given: Path, result: Walk, seen: set[str]) -> None:
+    root = absolute(given)
+    mode = root.stat().st_mode if root.exists() else 0
+    if stat.S_ISDIR(mode):
+        _walk_folder(root, result, seen)
+    elif stat.S_ISREG(mode):
+        _add(Found(root, str(given), root), result, seen)
+    elif mode or root.is_symlink():
+        result.failed.append((str(given), "not a file or folder, or a link that leads nowhere"))
+    else:
+        result.failed.append((str(given), "no such file or folder"))
+
+
+def _unopened(error: Exception) -> str:
+    return f"cannot be opened: {getattr(error, 'strerror', None) or error}"
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= _LONGEST else f"{path[:_LONGEST]}…"
 
 
 def _walk_folder(root: Path, result: Walk, seen: set[str]) -> None:
     def unreadable(error: OSError) -> None:
-        result.failed.append((str(error.filename), f"cannot be opened: {error.strerror}"))
+        result.failed.append((_name(str(error.filename)), _unopened(error)))
 
     for folder, names, files in os.walk(root, followlinks=True, onerror=unreadable):
         real = os.path.realpath(folder)
@@ -63,12 +91,18 @@ def _walk_folder(root: Path, result: Walk, seen: set[str]) -> None:
             source = path.relative_to(root).as_posix()
             if name.startswith((".", "~$")):
                 continue
-            if not path.is_file():
-                result.failed.append((source, "not a file, or a link that leads nowhere"))
+            try:
+                is_file = path.is_file()
+            except OSError as error:
+                result.failed.append((_name(source), _unopened(error)))
+                continue
+            if not is_file:
+                result.failed.append((_name(source), "not a file, or a link that leads nowhere"))
             elif path.suffix.lower() in KINDS:
                 _add(Found(path, source, root), result, seen)
             else:
-                result.skipped.append((source, f"unsupported type {path.suffix or 'without extension'}"))
+                reason = f"unsupported type {_name(path.suffix) or 'without extension'}"
+                result.skipped.append((_name(source), reason))
 
 
 def _add(found: Found, result: Walk, seen: set[str]) -> None:
@@ -76,9 +110,13 @@ def _add(found: Found, result: Walk, seen: set[str]) -> None:
     try:
         str(found.path).encode()
     except UnicodeEncodeError:
-        name = found.source.encode(errors="replace").decode()
-        result.failed.append((name, "its name is not valid UTF-8; rename it"))
+        result.failed.append((_name(found.source), "its name is not valid UTF-8; rename it"))
         return
     if real not in seen:
         seen.add(real)
         result.files.append(found)
+
+
+def _name(name: str) -> str:
+    """A name that can be printed; bytes that are no UTF-8 become `?`."""
+    return name.encode(errors="replace").decode()

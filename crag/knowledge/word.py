@@ -1,10 +1,18 @@
-"""DOCX → text in reading order: headings, lists, tables (nested and merged), text boxes, headers."""
+"""DOCX → text in reading order: headings, lists, tables (nested and merged), text boxes, notes, headers."""
 
 import io
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from crag.errors import DocumentError
+
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_SHOWN = (f"{_MATH}t", *(f"{_W}{name}" for name in ("t", "tab", "br", "cr", "noBreakHyphen")))
+_UNSEEN = {
+    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
+    *(f"{_W}{name}" for name in ("tabs", "moveFrom", "rt")),
+}
 
 
 class WordText(NamedTuple):
@@ -18,7 +26,13 @@ def read_docx(data: bytes) -> WordText:
     """Text of a DOCX file, headers first and footers last, each once."""
     import docx
 
-    document = docx.Document(io.BytesIO(data))
+    try:
+        document = docx.Document(io.BytesIO(data))
+    except KeyError:
+        raise DocumentError(
+            "an unusual kind of DOCX (Strict Open XML?); save it again as an ordinary Word document (.docx)"
+        ) from None
+    _put_notes(document)
     levels = {style.style_id: _level(style.name or "") for style in document.styles}
     headers: dict[str, None] = {}
     footers: dict[str, None] = {}
@@ -29,6 +43,24 @@ def read_docx(data: bytes) -> WordText:
     heading = next((line.lstrip("# ") for line in body if line.startswith("#")), "")
     title = (document.core_properties.title or "").strip() or heading
     return WordText("\n\n".join([*headers, *body, *footers]), title)
+
+
+def _put_notes(document: Any) -> None:
+    """Put the text of each footnote and endnote in brackets where the body refers to it."""
+    from docx.oxml import parse_xml
+
+    for kind in ("footnote", "endnote"):
+        texts: dict[str | None, str] = {}
+        for relation in document.part.rels.values():
+            if relation.reltype.endswith(f"/{kind}s") and not relation.is_external:
+                for note in parse_xml(relation.target_part.blob).iter(f"{_W}{kind}"):
+                    paragraphs = map(_paragraph, note.iter(f"{_W}p"))
+                    texts[note.get(f"{_W}id")] = " ".join(filter(None, paragraphs))
+        for reference in list(document.element.body.iter(f"{_W}{kind}Reference")):
+            if text := texts.get(reference.get(f"{_W}id")):
+                shown = reference.makeelement(f"{_W}t")
+                shown.text = f" ({text})"
+                reference.addnext(shown)
 
 
 def _level(style: str) -> int:
@@ -54,7 +86,7 @@ def _blocks(parent: Any, levels: dict[str, int]) -> Iterator[str]:
             rows = "\n".join(filter(None, map(_row, child.iter(f"{_W}tr"))))
             if rows:
                 yield rows
-        elif child.tag in {f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}customXml"}:
+        elif child.tag in {f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}moveTo", f"{_W}customXml"}:
             yield from _blocks(child, levels)
 
 
@@ -70,15 +102,28 @@ def _row(row: Any) -> str:
 
 
 def _paragraph(paragraph: Any) -> str:
-    """Visible text: with links, insertions and text boxes, without deletions and doubled fallbacks."""
-    parts = []
-    for node in paragraph.iter(f"{_W}t", f"{_W}tab", f"{_W}br", f"{_W}cr", f"{_W}noBreakHyphen"):
-        if any(above.tag.endswith(("}Fallback", "}tabs")) for above in node.iterancestors()):
+    """What a reader sees: with links, insertions, formulas and text boxes, without what was deleted, moved
+    away or hidden, and without the doubles for old programs and the reading aids above characters."""
+    parts: list[str] = []
+    within = None
+    for node in paragraph.iter(*_SHOWN):
+        above = list(node.iterancestors())
+        if any(element.tag in _UNSEEN for element in above) or _is_hidden(above):
             continue
-        if node.tag == f"{_W}t":
+        own = next(element for element in above if element.tag == f"{_W}p")
+        if within not in {None, own}:
+            parts.append(" ")  # between the paragraphs of a text box
+        within = own
+        if node.tag.endswith("}t"):
             parts.append(node.text or "")
-        elif node.tag == f"{_W}noBreakHyphen":
-            parts.append("-")
         else:
-            parts.append(" ")
+            parts.append("-" if node.tag == f"{_W}noBreakHyphen" else " ")
     return "".join(parts).strip()
+
+
+def _is_hidden(above: list[Any]) -> bool:
+    """Whether one of the runs that a text stands in is set as hidden."""
+    for element in above:
+        if element.tag == f"{_W}r" and (mark := element.find(f"{_W}rPr/{_W}vanish")) is not None:
+            return mark.get(f"{_W}val", "1") not in {"0", "false", "off"}
+    return False

@@ -2,7 +2,9 @@
 
 import asyncio
 import inspect
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.documents import Document
@@ -14,6 +16,7 @@ from crag.metering import meter
 from crag.web.results import (
     distinct,
     first_text,
+    plain,
     says_nothing_found,
     shortened,
     tidy,
@@ -25,8 +28,9 @@ from crag.web.results import (
 def from_callable(search: Callable[..., Any]) -> WebSearch:
     """A WebSearch from a sync or async callable (query, limit) or (query).
 
-    It returns documents, dicts (`title`, `url`, `content`), strings, or a list of these; None and a sentence
-    that nothing was found are nothing found. Whatever it raises becomes a WebSearchError. Raises
+    It returns documents, dicts (`title`, `url`, `content`), strings, or a list of these, also as JSON text;
+    None and a sentence that nothing was found are nothing found. Whatever it raises, or returns as
+    `{"error": …}`, becomes a WebSearchError. Raises
     SettingsError for what cannot be called.
     """
     if not callable(search):
@@ -37,7 +41,7 @@ def from_callable(search: Callable[..., Any]) -> WebSearch:
         meter().web_calls += 1
         try:
             # Calling an async function in a thread only makes its coroutine; a sync one may block there.
-            found = await asyncio.to_thread(search, *((query, limit) if takes_limit else (query,)))
+            found = await asyncio.to_thread(_called, search, *((query, limit) if takes_limit else (query,)))
             if inspect.isawaitable(found):
                 found = await found
         except WebSearchError:
@@ -52,6 +56,11 @@ def from_callable(search: Callable[..., Any]) -> WebSearch:
     return find
 
 
+def _called(search: Callable[..., Any], *arguments: object) -> Any:
+    found = search(*arguments)
+    return list(found) if inspect.isgenerator(found) else found
+
+
 def _takes_limit(search: Callable[..., Any]) -> bool:
     try:
         inspect.signature(search).bind("query", 1)
@@ -63,10 +72,16 @@ def _takes_limit(search: Callable[..., Any]) -> bool:
 
 
 def _documents(found: Any) -> list[Document]:
+    if isinstance(found, str) and found.lstrip().startswith(("[", "{")):
+        with suppress(ValueError, RecursionError):  # some tools return their results as JSON text
+            found = json.loads(found)
     if isinstance(found, dict) and isinstance(found.get("results"), list):
         found = found["results"]
+    if isinstance(found, dict) and found.get("error"):
+        # Some tools return what they should raise.
+        raise WebSearchError(f"the web search you brought failed: {redact(str(found['error']), [])[:160]}")
     items = found if isinstance(found, (list, tuple)) else [] if found is None else [found]
-    return [document for item in items if (document := _document(item)) is not None]
+    return [document for item in items if item is not None and (document := _document(item)) is not None]
 
 
 def _document(item: Any) -> Document | None:
@@ -76,7 +91,10 @@ def _document(item: Any) -> Document | None:
             title, url, text = None, None, tidy(item)
         case dict():
             url = item.get("url") or item.get("href") or item.get("link")
-            title, text = item.get("title"), first_text(item, "content", "text", "snippet")
+            title, text = (
+                plain(tidy(item.get("title"))),
+                plain(first_text(item, "content", "text", "snippet")),
+            )
         case Document():
             more = item.metadata
             title, url, text = more.get("title"), more.get("source"), tidy(item.page_content)

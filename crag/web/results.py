@@ -1,6 +1,7 @@
 """What search services return, as documents: tidied, without duplicates and of a sane size."""
 
 import hashlib
+import html
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -15,6 +16,18 @@ LONGEST_PAGE = 20_000
 
 # Control characters could drive the terminal that shows a result.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
+# HTML's own tags only: a text may speak of <name> and of List<String>.
+_NAMES = (
+    "p|div|span|ul|ol|li|dl|dt|dd|table|thead|tbody|tr|td|th|h[1-6]|br|hr|section|article|header|footer|nav|main"
+    "|blockquote|pre|code|html|head|body|title|script|style"
+)
+_INLINED = "a|b|i|u|em|strong|mark|small|sub|sup|font|highlight"
+_CLOSING = re.compile(rf"</(?:{_NAMES}|{_INLINED})\s*>", re.IGNORECASE)
+_CODE_BEGINS = re.compile(r"<(?:script|style)\b", re.IGNORECASE)
+_CODE_ENDS = re.compile(r"</(?:script|style)\s*>", re.IGNORECASE)
+_TAG = re.compile(rf"</?(?:{_NAMES})(?:\s[^<>=]*=[^<>]*)?\s*/?>", re.IGNORECASE)
+_INLINE = re.compile(rf"</?(?:{_INLINED})(?:\s[^<>=]*=[^<>]*)?>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:[a-z]{2,8}|#\d{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
 # A search tool that answers in prose says so where it has found nothing.
 _NOTHING = re.compile(
     r"\W*(?:(?:sorry|抱歉|对不起|很抱歉)\W+)?(?:i\s+found\s+)?(?:"
@@ -36,6 +49,15 @@ def tidy(text: object) -> str:
     whole = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     blanks = _BLANKS.sub(" ", _CONTROL.sub("", whole))
     return _GAP.sub("\n\n", blanks).strip()
+
+
+def plain(text: str) -> str:
+    """The words of a text that came with HTML's tags or entities; without a closing tag all tags stay."""
+    if _CLOSING.search(text):
+        *coded, rest = _CODE_ENDS.split(text)
+        text = " ".join([*(_CODE_BEGINS.split(part, 1)[0] for part in coded), rest])
+        text = _TAG.sub(" ", _INLINE.sub("", text))
+    return tidy(html.unescape(text)) if _ENTITY.search(text) else tidy(text)
 
 
 def says_nothing_found(text: str) -> bool:
@@ -77,9 +99,9 @@ def web_documents(records: Iterable[Any], limit: int, *, service: str) -> list[D
     for record in records:
         known = record if isinstance(record, dict) else {}
         url = web_address(known.get("url") or known.get("href"))
-        text = first_text(known, "content", "body")
+        text = plain(first_text(known, "content", "body"))
         if url and text:
-            documents.append(web_document(known.get("title"), url, text))
+            documents.append(web_document(plain(tidy(known.get("title"))), url, text))
         else:
             unusable += 1
     if unusable and not documents:

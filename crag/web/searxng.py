@@ -50,8 +50,9 @@ class SearXNG:
                 )
             if response.status_code != 200:
                 raise self._service.refused(response)
+            response.encoding = None  # JSON is UTF-8, whatever the header says
             return response.json()
-        except (requests.RequestException, ValueError) as error:
+        except (requests.RequestException, ValueError, RecursionError) as error:
             raise self._service.failed(error) from None
 
 

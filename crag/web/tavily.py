@@ -1,6 +1,6 @@
 """Tavily, through its own client: https://docs.tavily.com."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
@@ -10,6 +10,9 @@ from crag.servers import is_loopback
 from crag.settings import Settings
 from crag.web.results import web_documents
 from crag.web.service import Service
+
+if TYPE_CHECKING:
+    from requests import Response
 
 _ELSEWHERE = "or set CRAG_WEB to another search"
 _REMEDIES = {
@@ -54,7 +57,7 @@ class Tavily:
         with tavily.TavilyClient(self._key, api_base_url=self._service.url) as client:
             client.session.trust_env = not is_loopback(self._service.url)
             # The client's errors have lost the status and Retry-After.
-            client.session.hooks["response"].append(lambda response, **_: responses.append(response))
+            client.session.hooks["response"].append(lambda response, **_: _keep(response, responses))
             try:
                 client.search(query, max_results=limit, timeout=self._service.seconds)
             except errors.TimeoutError:
@@ -67,3 +70,8 @@ class Tavily:
                 raise self._service.failed(error) from None
         # The client adds empty results to any object, so only the reply itself shows a stray server.
         return responses[-1].json()
+
+
+def _keep(response: "Response", responses: "list[Response]") -> None:
+    response.encoding = None  # JSON is UTF-8, whatever the header says
+    responses.append(response)
