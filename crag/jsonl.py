@@ -59,6 +59,13 @@ def json_objects(path: Path) -> list[Object]:
     return found
 
 
+def cut_half_line(path: Path) -> None:
+    """Drop a last line that a crash cut off, or the next one would be glued to it. Raises OSError."""
+    if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+        with path.open("r+b") as file:
+            file.truncate(content.rfind(b"\n") + 1)
+
+
 def _object(text: str) -> Object | str:
     try:
         row = json.loads(text, object_pairs_hook=unique, parse_constant=_constant)

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if out.is_dir():
         raise SettingsError(f"--out {out} is a folder; name a file in it")
     plot = None if args.no_plot else Path(args.plot) if args.plot else out.with_suffix(".html")
+    _distinct(paths, [out, *([plot] if plot else []), Path(args.grades)])
     drawn = find_spec("matplotlib") is not None
     if args.plot and not drawn:
         raise SettingsError(f"{EXTRA}, or leave --plot out")
@@ -72,6 +73,15 @@ def run(args: argparse.Namespace) -> int:
     if plot and not drawn:
         sys.stderr.write(f"crag: no page was drawn: {EXTRA}\n")
     return 0 if report.problem is None else 1
+
+
+def _distinct(read: Sequence[Path], written: Sequence[Path]) -> None:
+    """Raises SettingsError where one file would be written over another."""
+    taken = {path.resolve() for path in read}
+    for path in written:
+        if path.resolve() in taken:
+            raise SettingsError(f"{path} would be written over another file of this command; name another")
+        taken.add(path.resolve())
 
 
 def _tell(grades: Grades, questions: list[LabelledQuestion], settings: Settings, model: str) -> None:

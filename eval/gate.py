@@ -2,6 +2,7 @@
 
 import difflib
 import math
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def parse_limit(text: str, flag: str, systems: Sequence[str], metrics: Sequence[
 def read_baseline(path: Path) -> Result:
     """An earlier result.json. Raises SettingsError when it is none."""
     try:
-        return Result.model_validate_json(path.read_bytes())
+        return Result.model_validate_json(path.read_bytes().removeprefix(BOM_UTF8))
     except OSError as error:
         raise SettingsError(f"--baseline {path}: {error.strerror}; give the result.json of a run") from None
     except ValidationError:
@@ -136,7 +137,8 @@ def _mean(result: Result, limit: Limit) -> float | str:
         return "was not measured"
     unscored = sum(found.unscored.values())
     mean = found.value.mean
-    if mean is None or not math.isfinite(mean):
+    # A file may have been edited: what no metric can be, or rests on nothing, proves nothing.
+    if mean is None or not 0 <= mean <= 1 or not found.scored:
         return f"has no value ({unscored} rows unscored)"
     if unscored > found.scored:
         return f"is unscored on {unscored} of {unscored + found.scored} rows"

@@ -14,7 +14,7 @@ from crag.calibration import EvaluatorIdentity
 from crag.errors import CragError, SettingsError
 from crag.grading import LONGEST_DOCUMENT
 from crag.interfaces import Grader
-from crag.jsonl import json_lines
+from crag.jsonl import cut_half_line, json_lines
 from crag.prompting import fingerprint, prompt
 
 from .labels import LabelledPassage, LabelledQuestion
@@ -50,10 +50,12 @@ class Grades:
             raise SettingsError(
                 f"the grades {path} cannot be read ({error}); name another --grades"
             ) from None
-        for _, row in json_lines(content):
-            # What is no grade was cut short by a crash, or is somebody else's; it is asked for again.
-            if isinstance(row, dict) and isinstance(row.get("key"), str) and _is_score(row.get("score")):
-                self._known[row["key"]] = float(row["score"])
+        for number, row in json_lines(content):
+            if isinstance(row, str):
+                continue  # cut short by a crash; it is asked for again
+            if not isinstance(row.get("key"), str) or not _is_score(row.get("score")):
+                raise SettingsError(f"{path}, line {number} is no grade; name another --grades")
+            self._known[row["key"]] = float(row["score"])
 
     def missing(self, questions: Sequence[LabelledQuestion]) -> list[tuple[str, LabelledPassage]]:
         """The pairs that must be graded, each once."""
@@ -83,6 +85,7 @@ class Grades:
         """The scores of each question's passages, None for unscored. Raises CragError when nothing works."""
         missing = self.missing(questions)
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        cut_half_line(self._path)
         reasons: list[str] = []
         done = 0
         turn = asyncio.Semaphore(at_once)

@@ -21,6 +21,7 @@ RowKey = tuple[str, str]
 ScoreKey = tuple[str, str, str, int]
 
 _PINNED = ("dataset_sha256", "corpus", "web", "systems", "models", "judge", "prompts")
+_TOLD = 6
 _NAMES = {
     "dataset_sha256": "the questions",
     "corpus": "the knowledge base",
@@ -218,7 +219,8 @@ def _changed(before: dict[str, object], now: dict[str, object]) -> str:
             parts.append(f"{name} ({'not asked' if is_ is None else 'not asked before'})")
         else:
             parts.append(f"{name} {_short(was)} → {_short(is_)}")
-    return ", ".join(parts)
+    more = len(parts) - _TOLD
+    return ", ".join(parts[:_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(value: object) -> str:

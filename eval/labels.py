@@ -14,7 +14,7 @@ from crag.jsonl import NO_UTF8, json_lines
 from crag.language import language_of
 
 from .matching import names, phrase
-from .samples import named_after
+from .samples import named_after, truth
 
 _PART = re.compile(r"[#:]\d{1,4}$")
 LEAST_DOCUMENTS = 5
@@ -140,8 +140,11 @@ def _name(row: dict[str, Any], where: str) -> str:
 def _gold(row: dict[str, Any], where: str) -> GoldQuestion:
     row = row | {"question": row.get("question") or row.get("user_input")}
     named = [str(one) for key in GOLD_KEYS for one in _list(row, key, where)]
-    in_kb = row.get("in_kb")
-    if not named and not isinstance(in_kb, bool):
+    try:
+        in_kb = truth(row, "in_kb")
+    except ValueError as error:
+        raise SettingsError(f"{where}: {error}") from None
+    if not named and in_kb is None:
         raise SettingsError(
             f'{where} has neither "passages" with labels nor "in_kb" or "gold_ids"; see --help for the shapes'
         )

@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 
 from crag.errors import SettingsError
 from crag.interfaces import WebSearch
+from crag.jsonl import cut_half_line
 from crag.metering import meter, metered
 
 
@@ -29,6 +30,7 @@ class Recorder:
             if path.exists() and path.stat().st_size and not resume:
                 raise SettingsError(f"{path} holds a recording already; give another file to --record-web")
             path.touch()
+            cut_half_line(path)
         except OSError as error:
             raise SettingsError(f"{path}: {error.strerror}; give another file to --record-web") from None
 

@@ -107,7 +107,7 @@ def _sample(row: Line) -> Sample:
     reference = "\n".join(_texts(_first(row, _REFERENCE), "reference")) or None
     gold = [text for name in _GOLD for text in _texts(row.get(name), name)]
     expect = row.get("expect")
-    in_kb, in_web = _truth(row, "in_kb"), _truth(row, "in_web")
+    in_kb, in_web = truth(row, "in_kb"), truth(row, "in_web")
     if in_kb is None and expect in ("use_kb", "use_web"):
         in_kb = expect == "use_kb"
     return Sample(
@@ -127,7 +127,7 @@ def _sample(row: Line) -> Sample:
 
 def _answerable(row: Line, in_kb: bool | None, in_web: bool | None, *, known: bool) -> bool | None:
     """What the row says, else what follows from it; None when nothing does."""
-    given = _truth(row, "answerable")
+    given = truth(row, "answerable")
     if given is not None:
         return given
     if row.get("expect") == "abstain" or (in_kb is False and in_web is False):
@@ -184,7 +184,8 @@ def _alternatives(value: Any) -> list[list[str]]:
     return [parts for parts in lists if parts]
 
 
-def _truth(row: Line, name: str) -> bool | None:
+def truth(row: Line, name: str) -> bool | None:
+    """A column that is true, false or not known. Raises ValueError saying what it is instead."""
     value = row.get(name)
     if value is None or value == "" or isinstance(value, bool):
         return value if isinstance(value, bool) else None

@@ -60,7 +60,7 @@ def _comparison(result: Result, rows: Sequence[tuple[str, str]], *, groups: bool
         cells += [_change(_difference(result, system, metric, group)) for system in systems[1:]]
         head = ([group if group != last else ""] if groups else []) + [metric]
         last = group
-        table.add_row(*map(_plain, (*head, *cells)))
+        table.add_row(*map(_cell, (*head, *cells)))
     return table
 
 
@@ -70,7 +70,7 @@ def _table(*columns: str) -> "Table":
 
     table = Table(box=box.MARKDOWN)
     for column in columns:
-        table.add_column(_plain(column), overflow="fold")
+        table.add_column(_cell(column), overflow="fold")
     return table
 
 
@@ -79,6 +79,11 @@ def _plain(text: str) -> "Text":
     from rich.text import Text
 
     return Text(" ".join(printable(text).split()))
+
+
+def _cell(text: str) -> "Text":
+    """Text of a Markdown table, in which a bar would end the cell."""
+    return _plain(text.replace("|", "\\|"))
 
 
 def _difference(result: Result, system: str, metric: str, group: str) -> Difference | None:

@@ -1,17 +1,22 @@
 """`crag.calibrate` from labels to a file that answers use: embedded, by a model, from question sets."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crag.eval.labels import read_labels
+from crag.eval.grades import Grades
+from crag.eval.labels import LabelledPassage, LabelledQuestion, read_labels
+from langchain_core.documents import Document
 
 from crag import Settings, calibrate
 from crag.calibration import load_calibration
 from crag.errors import SettingsError
+from crag.interfaces import Grade
 from crag.knowledge.sync import ingest
+from crag.thresholds import model_identity
 from tests import labels
 from tests.openai_server import OpenAIServer
 
@@ -193,6 +198,51 @@ def test_two_questions_of_one_id_do_not_share_what_was_found_and_one_question_co
     assert [q.id for q in read_labels([path, path]).gold] == ["1"]
     labels.write(path, [first, first | {"question": "How long do eggs boil?"}])
     with pytest.raises(SettingsError, match=r"line 2: the id '1' names another question"):
+        read_labels([path])
+
+
+@pytest.mark.parametrize(
+    ("flags", "written"),
+    [
+        (["--out", "l.jsonl"], "l.jsonl"),
+        (["--out", "c.html"], "c.html"),
+        (["--out", "./c.json", "--plot", "c.json"], "c.json"),
+        (["--plot", "l.jsonl"], "l.jsonl"),
+        (["--grades", "l.jsonl"], "l.jsonl"),
+    ],
+)
+def test_no_file_of_the_command_is_written_over_another(tmp_path, capsys, flags, written):
+    before = labels.write(tmp_path / "l.jsonl", labels.rows()).read_bytes()
+    status, _, err = run(capsys, "l.jsonl", *flags)
+    assert status == 2
+    assert err == f"crag: {written} would be written over another file of this command; name another\n"
+    assert (tmp_path / "l.jsonl").read_bytes() == before
+
+
+def test_a_grade_that_a_crash_cut_off_costs_no_other_and_a_file_of_something_else_is_left_alone(tmp_path):
+    file, evaluator = tmp_path / "grades.jsonl", model_identity("m")
+    questions = [LabelledQuestion(id="1", question="Why?", passages=[LabelledPassage(text="So.")])]
+    file.write_text('{"key": "a", "score": 0.5}\n{"key": "b", "sc')
+
+    async def grader(question: str, document: Document) -> Grade:
+        return Grade(score=0.9, reason=None)
+
+    def grade() -> list[list[float | None]]:
+        return asyncio.run(Grades(file, evaluator).grade(questions, grader, lambda done, total: None, 1))
+
+    assert grade() == [[0.9]]
+    assert len(file.read_text().splitlines()) == 2
+    assert Grades(file, evaluator).missing(questions) == []
+    file.write_text('{"question": "Why?"}\n')
+    with pytest.raises(SettingsError, match=r"line 1 is no grade; name another --grades"):
+        Grades(file, evaluator)
+
+
+def test_true_and_false_are_read_as_the_benchmark_reads_them(tmp_path):
+    path = labels.write(tmp_path / "q.jsonl", [{"id": "1", "question": "Why?", "in_kb": "否"}])
+    assert [q.in_kb for q in read_labels([path]).gold] == [False]
+    labels.write(path, [{"id": "1", "question": "Why?", "in_kb": "maybe"}])
+    with pytest.raises(SettingsError, match=r"line 1: in_kb is 'maybe', not true or false"):
         read_labels([path])
 
 

@@ -15,10 +15,12 @@ from crag.eval.gate import (
     read_baseline,
     unequal,
 )
-from crag.eval.journal import Journal, read_journal
+from crag.eval.journal import Journal, differences, read_journal
 from crag.eval.outputs import write_rows
+from crag.eval.recording import Recorder
 from crag.eval.records import Estimate, Metric, MetricResult, Provenance, Result, Row, Sample, Score
 from crag.eval.systems import System, parse_system, parse_systems, with_settings
+from langchain_core.documents import Document
 
 from crag.errors import CragError, SettingsError
 
@@ -213,6 +215,26 @@ def test_what_has_no_value_never_passes(mean: float | None) -> None:
     assert failures(good, [Limit("fixed", "answer_match", 0)]) == [
         "fixed.answer_match was not measured; nothing is proved"
     ]
+
+
+@pytest.mark.parametrize(("mean", "scored"), [(-7.0, 2), (1.5, 2), (1.0, 0)])
+def test_a_baseline_that_was_edited_into_nonsense_proves_nothing(mean: float, scored: int) -> None:
+    baseline, now = result(("crag", "answer_match", mean)), result(("crag", "answer_match", 0.2))
+    baseline.values[0].scored = scored
+    (reason,) = failures(now, [], baseline, [Limit("crag", "answer_match", 1.0)])
+    assert reason.startswith("crag.answer_match in the baseline has no value")
+
+
+def test_a_baseline_saved_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(result(("crag", "answer_match", 0.5)).model_dump_json(), encoding="utf-8-sig")
+    assert read_baseline(path).values[0].value.mean == 0.5
+
+
+def test_of_many_things_that_changed_some_are_named() -> None:
+    before = origin(prompts={f"en/{n}": "1" for n in range(20)})
+    (told,) = differences(before, origin(prompts={}), ("prompts",))
+    assert told.endswith("en/13 1 → nothing and 14 more")
 
 
 def test_a_mean_of_the_few_rows_that_could_be_scored_proves_nothing() -> None:
@@ -433,3 +455,14 @@ def test_a_file_that_could_not_be_written_leaves_the_one_before(tmp_path: Path) 
     with pytest.raises(OSError, match="No space left"):
         fail()
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"report.html": "old"}
+
+
+def test_a_recording_that_a_crash_cut_off_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "web.jsonl"
+    path.write_text('{"url": "https://a.example/"}\n{"url": "https://b.ex')
+
+    async def nothing(query: str, limit: int) -> list[Document]:
+        return []
+
+    Recorder(nothing, path, resume=True)
+    assert path.read_text() == '{"url": "https://a.example/"}\n'

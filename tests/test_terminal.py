@@ -150,3 +150,15 @@ def test_groups_of_a_benchmark_are_no_markup(group: str) -> None:
     assert " ".join(harmless(group if group != HOSTILE else "[red]x[/] [/]").split()) in harmless(
         told.getvalue()
     )
+
+
+def test_a_bar_in_a_group_s_name_does_not_end_its_cell() -> None:
+    text = example().model_dump_json()
+    told = io.StringIO()
+    show(
+        Result.model_validate_json(text.replace('"group":"in_kb"', '"group":"a|b"')),
+        Console(file=told, width=300),
+    )
+    (line,) = [line for line in told.getvalue().splitlines() if "a\\|b" in line]
+    head = next(line for line in told.getvalue().splitlines() if line.startswith("| group"))
+    assert line.replace("\\|", "").count("|") == head.count("|")
