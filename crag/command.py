@@ -6,7 +6,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 from crag.errors import CragError, SettingsError
 from crag.view import note, prepare_streams, printable
@@ -26,9 +27,31 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's; an empty value is a variable that was not set, not a wish."""
+        known, rest = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(known, action.dest, None)
+            texts = value if isinstance(value, list) else [value]
+            if action.option_strings and any(isinstance(text, str) and not text.strip() for text in texts):
+                self.error(f"{action.option_strings[-1]} was given an empty value")
+        return known, rest
+
     def error(self, message: str) -> NoReturn:
         """End with the complaint and a pointer to the help."""
-        self.exit(2, f"crag: {' '.join(message.split())}; see {self.prog} --help\n")
+        words = printable(" ".join(message.split()))
+        self.exit(2, f"crag: {words}{self._hint(message)}; see {self.prog} --help\n")
+
+    def _hint(self, message: str) -> str:
+        _, found, given = message.partition("unrecognized arguments: ")
+        if not found:
+            return ""
+        if not given.startswith("-"):
+            return " (a text of several words needs quotation marks)"
+        if given.split()[0] in self._option_string_actions:
+            return " (options stand before --)"
+        near = get_close_matches(given.split()[0].split("=")[0], self._option_string_actions, 1)
+        return f" (did you mean {near[0]}?)" if near else ""
 
 
 def value(text: str) -> str:
@@ -55,10 +78,13 @@ def attempt(
     """Do the work of a command; returns its status, or says in one line on standard error why it failed.
 
     2 for settings and arguments; 1 for what could not be done, and when the reader of standard output has
-    gone; 130 on Ctrl-C, with what `interrupted` says of it.
+    gone or it never was there; 130 on Ctrl-C, with what `interrupted` says of it.
     """
     prepare_streams()
     args = parser.parse_args(arguments)
+    if sys.stdout is None:  # closed by who started it
+        note("crag: standard output is closed; send it to a file, a pipe or a terminal")
+        return 1
     try:
         return work(args)
     except SettingsError as error:

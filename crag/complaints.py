@@ -11,7 +11,11 @@ from typing import Any
 
 _NOT_SETTINGS = frozenset({"CRAG_QUESTION"})
 
+_OTHERS = frozenset({"OPENAI_API_TYPE", "OPENAI_API_VERSION", "OPENAI_ADMIN_KEY", "OPENAI_WEBHOOK_SECRET"})
+"""Names of vendors that resemble settings and are none."""
+
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+_ANY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 _WORDS = {
     "int_parsing": "must be a whole number{given}",
@@ -42,7 +46,7 @@ def in_words(error: Mapping[str, Any], *, secret: bool) -> str:
     if words:
         return words.format(given=shown, **error.get("ctx", {}))
     message = str(error["msg"]).removeprefix("Value error, ")
-    return message if message.startswith("CRAG_") else f"{message[0].lower()}{message[1:]}"
+    return message if message[:2].isupper() else f"{message[0].lower()}{message[1:]}"
 
 
 def unread(known: set[str], env_file: Path | None) -> list[str]:
@@ -66,7 +70,8 @@ def _lines(env_file: Path, known: set[str]) -> Iterator[str | None]:
         blank = len(text) - len(text.lstrip())
         where = f"{env_file}, line {binding.original.line + text[:blank].count(chr(10))}: "
         named = bool(binding.key and _NAME.fullmatch(binding.key))  # else it may be half of a key
-        if binding.error or (binding.key and binding.value is None and not named):
+        odd = binding.key and not _ANY_NAME.fullmatch(binding.key)  # such as one that begins unseen
+        if binding.error or odd or (binding.key and binding.value is None and not named):
             yield f"{where}this is not NAME=value; it is ignored"
         elif binding.key and binding.value is None:
             yield f"{where}{binding.key} has no value; write {binding.key}=value"
@@ -75,9 +80,18 @@ def _lines(env_file: Path, known: set[str]) -> Iterator[str | None]:
 
 
 def _typo(name: str, known: set[str], where: str) -> str | None:
-    if not name.upper().startswith("CRAG_") or name.upper() in known | _NOT_SETTINGS:
+    upper = name.upper()
+    if upper in known | _NOT_SETTINGS | _OTHERS:
         return None
-    return where + no_setting(name, known, name.upper())
+    if upper.startswith("CRAG_"):
+        return where + no_setting(name, known, upper)
+    vendor = next((vendor for vendor in ("OPENAI_", "TAVILY_") if upper.startswith(vendor)), None)
+    if vendor is None:
+        return None
+    # Vendors have names of their own, so only what is near one that is not set is told.
+    unset = [one for one in known if one.startswith(vendor) and not os.environ.get(one)]
+    near = difflib.get_close_matches(upper, unset, n=1, cutoff=0.8)
+    return where + no_setting(name, near, upper) if near else None
 
 
 def no_setting(name: str, known: Collection[str], sought: str | None = None) -> str:

@@ -1,14 +1,13 @@
 """Bring your own: what callers may hand in instead of a part, turned into that part."""
 
-import asyncio
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from crag.brought import Limits, called, plain, told
 from crag.conditions import LANG, Conditions, meets, shown
 from crag.errors import CragError, SettingsError
 from crag.interfaces import Grade, Grader, Retriever
@@ -16,19 +15,7 @@ from crag.language import language_of, readable
 from crag.metering import meter
 
 
-async def called(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function, awaited when it is async and run in a thread when it is not."""
-    try:
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments)
-        result = await asyncio.to_thread(function, *arguments)
-        return await result if inspect.isawaitable(result) else result
-    except SystemExit as error:
-        # It would end the event loop, and with it every later question.
-        raise RuntimeError(f"SystemExit({error})") from error
-
-
-def own_retriever(given: Any) -> Retriever:
+def own_retriever(given: Any, limits: Limits) -> Retriever:
     """A Retriever from a LangChain retriever or a callable (question, k) → documents.
 
     A LangChain retriever has its own k; what it finds beyond the asked k is cut.
@@ -37,14 +24,18 @@ def own_retriever(given: Any) -> Retriever:
     async def retrieve(question: str, k: int) -> list[Document]:
         try:
             if isinstance(given, BaseRetriever):
-                found = await given.ainvoke(question)
+                found = await called(given.ainvoke, question, limits=limits)
             else:
-                found = await called(given, question, k)
+                found = await called(given, question, k, limits=limits)
+            if not isinstance(found, Iterable) or isinstance(found, (str, bytes, Mapping, Document)):
+                raise TypeError(
+                    f"it returned {type(found).__name__} instead of a list of LangChain documents"
+                )
             return [_from_kb(document) for document in islice(found, k)]
         except CragError:
             raise
         except Exception as error:
-            raise CragError(f"the retriever you brought failed: {error!r}") from error
+            raise CragError(f"the retriever you brought failed: {told(error)}") from error
 
     if not (isinstance(given, BaseRetriever) or callable(given)):
         raise SettingsError("retriever must be a LangChain retriever or a callable (question, k) → documents")
@@ -55,9 +46,13 @@ def _from_kb(found: Any) -> Document:
     document = found[0] if isinstance(found, tuple) else found
     if not isinstance(document, Document):
         raise TypeError(f"it returned {type(document).__name__} instead of LangChain documents")
-    text = readable(document.page_content)
-    return document.model_copy(
-        update={"page_content": text, "metadata": {"origin": "kb", **document.metadata}}
+    if not isinstance(document.page_content, str):
+        raise TypeError(f"the text of a document is {type(document.page_content).__name__}, not str")
+    given = document.id
+    return Document(
+        id=None if given is None else readable(str(given)),
+        page_content=readable(document.page_content),
+        metadata={"origin": "kb", **plain(document.metadata or {})},
     )
 
 
@@ -74,7 +69,7 @@ def only(retriever: Retriever, wanted: Conditions) -> Retriever:
     return retrieve
 
 
-def own_grader(given: Any) -> Grader:
+def own_grader(given: Any, limits: Limits) -> Grader:
     """A Grader from a callable (question, document) → score in [0, 1], None or a Grade, sync or async.
 
     A score outside [0, 1] or an exception leaves that document unscored, with the reason.
@@ -82,18 +77,19 @@ def own_grader(given: Any) -> Grader:
 
     async def grade(question: str, document: Document) -> Grade:
         try:
-            result = await called(given, question, document)
+            # A copy: what a grader does to its document is not what the answer is made from.
+            result = await called(given, question, document.model_copy(deep=True), limits=limits)
         except Exception as error:  # noqa: BLE001 - somebody else's code; its failure costs one score, not the run
-            return _unscored(f"the grader failed: {error!r}")
+            return _unscored(f"the grader failed: {told(error)}")
         graded: Mapping[str, Any] = result if isinstance(result, Mapping) else {"score": result}
         score, reason = graded.get("score"), graded.get("reason")
-        reason = None if reason is None else str(reason)
+        reason = None if reason is None else readable(str(reason))
         if score is None:
             return Grade(score=None, reason=reason or "unscored by the grader")
         try:
             value = float(score)
         except (TypeError, ValueError, OverflowError):
-            return _unscored(f"the grader returned {score!r}")
+            return _unscored(f"the grader returned {repr(score)[:100]}")
         if not 0 <= value <= 1:
             return _unscored(f"the grader returned {value}, not a score in [0, 1]")
         return Grade(score=value, reason=reason)

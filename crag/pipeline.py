@@ -1,6 +1,7 @@
 """The library: a question in, an Answer out. `ask` for sync callers, `aask` for async ones."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import fields
@@ -45,7 +46,7 @@ def build_graph(name: str = "crag", settings: Settings | None = None, **own: Any
     (LangChain embeddings of the knowledge base), `web_search` (callable), `grader` (callable).
     Nothing is loaded or connected before the first question. Raises SettingsError.
     """
-    return _compile(name, build_services(settings or Settings(), _own(own)))
+    return _compile(name, build_services(checked_settings(settings), _own(own)))
 
 
 async def aask(
@@ -69,7 +70,9 @@ async def aask(
     wrong and RunError, with the partial Answer, for what went wrong underneath.
     """
     question = readable(asked(question))
-    settings = settings or Settings()
+    settings = checked_settings(settings)
+    if on_text is not None and not callable(on_text):
+        raise SettingsError(f"on_text must be a callable that takes text, not {type(on_text).__name__}")
     built = _services(settings, _own(own))
     services = tuned(graph, built.services)
     if where:
@@ -90,7 +93,7 @@ async def aask(
     untraced = tracing.without_key()
     state: CRAGState = {"question": question}
     stream = _Stream(on_text) if on_text else None
-    thread = thread_id(settings, thread) if thread else None
+    thread = None if thread is None else thread_id(settings, thread)
     async with checkpointer(settings, thread) as saver:
         compiled = _compile(graph, services) if where else built.graph(graph)
         if saver:
@@ -161,6 +164,16 @@ class _Stream:
         if piece:
             self._shown += piece
             self._on_text(piece)
+
+
+def checked_settings(given: object) -> Settings:
+    """The settings that a caller gave, those of the environment for None. Raises SettingsError."""
+    if given is None:
+        return Settings()
+    if not isinstance(given, Settings):
+        kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+        raise SettingsError(f"settings must be Settings(…), not {kind}")
+    return given
 
 
 def _own(given: dict[str, Any]) -> Own:
@@ -252,14 +265,27 @@ _loop_thread: Thread | None = None
 _loop_lock = Lock()
 
 
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        try:
+            loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            # A task raised it and holds it for whoever awaits it; the others go on.
+            continue
+        return
+
+
 def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the one loop that sync callers share; clients and connections live on it."""
     global _loop, _loop_thread
     with _loop_lock:
         if _loop is None or _loop_thread is None or not _loop_thread.is_alive():
             _loop = asyncio.new_event_loop()
-            _loop_thread = Thread(target=_loop.run_forever, name="crag", daemon=True)
+            _loop_thread = Thread(target=_serve, args=(_loop,), name="crag", daemon=True)
             _loop_thread.start()
+    if threading.get_ident() == _loop_thread.ident:
+        work.close()
+        raise SettingsError("ask waits for the loop that it is called from; use await aask(…) there")
     future = asyncio.run_coroutine_threadsafe(work, _loop)
     try:
         return future.result()

@@ -18,6 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import Generation
 
 from crag.metering import meter
+from crag.private import make_private
 from crag.prompting import unmarked
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class ReplyCache(BaseCache):
     def _tried(self, work: Callable[[sqlite3.Connection], T], *, create: bool = False) -> T | None:
         try:
             if create:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self._path)
             elif not self._path.exists():
                 return None
             with closing(sqlite3.connect(self._path, timeout=_BUSY)) as db:

@@ -1,12 +1,14 @@
 """`python -m crag.run`: ask one question and see the answer, its sources and how it came about."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from crag.command import Parser, attempt, finish
-from crag.errors import SettingsError
+from crag.errors import DocumentError, SettingsError
+from crag.language import readable
 
 if TYPE_CHECKING:
     from crag.answer import Answer
@@ -180,11 +182,25 @@ def _show_unanswered(answer: "Answer", *, as_json: bool) -> None:
 
 def _question(args: argparse.Namespace) -> str:
     question: str | None = args.question
-    if question == "-" or (question is None and not sys.stdin.isatty()):
-        question = sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
-    if question is None or not question.strip():
+    # Without a standard input there is no stream at all.
+    if sys.stdin and (question == "-" or (question is None and not sys.stdin.isatty())):
+        question = _decoded(sys.stdin.buffer.read(), "on standard input")
+    elif question and not question.isascii() and readable(question) != question:
+        # The locale could not read the argument, but its bytes are still there.
+        question = _decoded(os.fsencode(question), "as an argument")
+    if question in {None, "-"} or not (question := question.strip()):
         raise SettingsError('no question; give one: python -m crag.run "your question", or --help')
-    return question.strip()
+    return question
+
+
+def _decoded(data: bytes, where: str) -> str:
+    """The question in whatever encoding the shell writes, which is not always UTF-8."""
+    from crag.knowledge.decoding import decode
+
+    try:
+        return decode(data).text if data.strip() else ""
+    except DocumentError as error:
+        raise SettingsError(f"the question {where}: {error}") from None
 
 
 def _settings(args: argparse.Namespace) -> "Settings":

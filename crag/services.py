@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from crag.allowance import Ceiling
 from crag.answer import Models
 from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
+from crag.brought import Limits, needs
 from crag.calibration import EvaluatorIdentity
 from crag.conditions import Conditions, conditions
 from crag.errors import SettingsError
@@ -117,12 +118,14 @@ def from_environment() -> Services:
 
 def build_services(settings: Settings, own: Own) -> Services:
     """Choose the parts. Opens nothing and connects to nothing. Raises SettingsError."""
+    if own.embeddings is not None:
+        needs(own.embeddings, "embeddings", "embed_query", "LangChain embeddings")
     generator = _chat(settings, own, "generator", stream=True)
     grader = _chat(settings, own, "grader") if _model_grades(settings, own) else None
     helper = _chat(settings, own, "generator")
     judged = in_force(settings, _evaluator(settings, own, grader))
     embedded = _Embedded(settings, own, judged)
-    one_grader = _grader(own, grader, embedded)
+    one_grader = _grader(settings, own, grader, embedded)
     rewriter = Later(lambda: KeywordRewriter(helper)) if helper else None
     web = _web(settings, own)
     retriever_where = _retriever_where(settings, own, embedded)
@@ -199,9 +202,7 @@ def _evaluator(settings: Settings, own: Own, grader: ChatModel | None) -> Evalua
 
 def _chat(settings: Settings, own: Own, role: Role, *, stream: bool = False) -> ChatModel | None:
     if own.model is not None:
-        if not hasattr(own.model, "ainvoke"):
-            kind = type(own.model).__name__
-            raise SettingsError(f"model must be a LangChain chat model, such as ChatOpenAI, not a {kind}")
+        needs(own.model, "model", "ainvoke", "a LangChain chat model, such as ChatOpenAI")
         return ChatModel.wrap(own.model, role=role, settings=settings, stream=stream)
     endpoint = settings.endpoint(role)
     return chat_model(endpoint, role=role, settings=settings, stream=stream) if endpoint else None
@@ -220,16 +221,20 @@ def _retriever_where(
     settings: Settings, own: Own, embedded: "_Embedded"
 ) -> Callable[[Conditions], Retriever]:
     if own.retriever is not None:
-        brought = own_retriever(own.retriever)
+        brought = own_retriever(own.retriever, _limits(settings))
         always = settings.filter + settings.where
         return lambda where: only(brought, always + where) if always + where else brought
     hybrid = once(embedded.retriever)
     return lambda where: Later(lambda: partial(hybrid(), where=settings.where + where))
 
 
-def _grader(own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader:
+def _limits(settings: Settings) -> Limits:
+    return Limits(settings.timeout, "CRAG_TIMEOUT", settings.concurrency)
+
+
+def _grader(settings: Settings, own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader:
     if own.grader is not None:
-        return own_grader(own.grader)
+        return own_grader(own.grader, _limits(settings))
     return Later(lambda: LLMGrader(grader)) if grader else Later(embedded.grader)
 
 
@@ -258,7 +263,9 @@ def _web(settings: Settings, own: Own) -> WebSearch | None:
     if own.web_search is not None:
         from crag.web import from_callable
 
-        return from_callable(own.web_search)
+        return from_callable(
+            own.web_search, Limits(settings.web_timeout, "CRAG_WEB_TIMEOUT", settings.concurrency)
+        )
     if settings.web == "off" or (settings.web == "auto" and settings.tavily_api_key is None):
         return None
 

@@ -58,6 +58,7 @@ def _url(url: str | None) -> str | None:
     try:
         parts = urlsplit(url.strip())
         complete = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        complete = complete and not any(char.isspace() for char in url.strip())
     except ValueError:
         complete = False
     if not complete:
@@ -80,7 +81,7 @@ def _named(folder: object) -> object:
 Folder = Annotated[Path, BeforeValidator(_named)]
 Where = Annotated[Conditions, NoDecode, BeforeValidator(conditions)]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Names(NamedTuple):
@@ -132,7 +133,7 @@ class Settings(BaseSettings):
 
     # Models: one server for all of them, or one for each role.
     openai_api_key: Key = Field(None, validation_alias=_names("OPENAI_API_KEY"))
-    openai_base_url: Url = Field(None, validation_alias=_names("OPENAI_BASE_URL"))
+    openai_base_url: Url = Field(None, validation_alias=_names("OPENAI_BASE_URL", "OPENAI_API_BASE"))
     model: str | None = None
     base_url: Url = Field(None, validation_alias=_names("CRAG_BASE_URL", "CRAG_MODEL_BASE_URL"))
     api_key: Key = Field(None, validation_alias=_names("CRAG_API_KEY", "CRAG_MODEL_API_KEY"))
@@ -221,12 +222,31 @@ class Settings(BaseSettings):
             raise SettingsError(_one_line(error)) from None
         except UnicodeDecodeError:
             raise SettingsError(f"{ENV_FILE} is not UTF-8 text; save it as UTF-8") from None
+        except OSError as error:
+            raise SettingsError(f"{ENV_FILE} cannot be read ({error.strerror}); change its rights") from None
         self._origins = set(values)
         remember(secrets_of(dict(self)))
         file = values.get("_env_file", ENV_FILE)
         self._unread = unread(_known_names(), Path(file) if isinstance(file, (str, Path)) else None)
         if self.calibration is not None and str(self.calibration) != OFF:
             self._calibrated = load_calibration(self.calibration)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Blanks around values are nobody's wish, and nothing but blanks is nothing, as with variables.
+
+        Not so for conditions: one that is empty must not show everything.
+        """
+        values = {}
+        for name, value in given.items():
+            text = value.strip() if isinstance(value, str) and name not in {"filter", "where"} else value
+            checked = isinstance(text, str) and "key" not in name.lower()  # keys are checked by themselves
+            if checked and any(ord(char) < 32 or ord(char) == 127 for char in text):
+                raise ValueError(f"{_variables(name)[0]} contains a control character; type it anew")
+            if text != "" or name in {"filter", "where"}:
+                values[name] = text
+        return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -320,7 +340,8 @@ def _one_line(error: ValidationError) -> str:
 def _variables(name: str) -> list[str]:
     """The variables that a setting reads, the usual one first."""
     alias = Settings.model_fields[name].validation_alias if name in Settings.model_fields else None
-    choices = alias.choices if isinstance(alias, AliasChoices) else [f"CRAG_{name.upper()}"]
+    own = f"CRAG_{name.upper()}" if name in Settings.model_fields else name
+    choices = alias.choices if isinstance(alias, AliasChoices) else [own]
     return [str(choice) for choice in choices]
 
 

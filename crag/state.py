@@ -12,6 +12,9 @@ from crag.errors import SettingsError
 from crag.interfaces import Claim, Direct, Grade, Turn, Verdict
 from crag.metering import Spent
 
+LONGEST_QUESTION = 50_000
+"""Characters of a question: every call of a run carries it, so a file pasted by mistake is paid k times."""
+
 
 def merge_grades(old: dict[str, Grade], new: dict[str, Grade]) -> dict[str, Grade]:
     """Grades by document id; documents are graded side by side, each adds its own."""
@@ -70,8 +73,13 @@ def asked(given: object) -> str:
         raise SettingsError('there is no question; give one as {"question": "…"}')
     if not isinstance(given, str):
         raise SettingsError(f"the question must be text, not {type(given).__name__}")
-    if not given.strip():
+    if not any(char.isprintable() and not char.isspace() for char in given):
         raise SettingsError("the question is empty; ask something")
+    if len(given) > LONGEST_QUESTION:
+        raise SettingsError(
+            f"the question has {len(given):,} characters, more than {LONGEST_QUESTION:,}; "
+            "ingest long texts as documents and ask about them"
+        )
     return given
 
 

@@ -5,19 +5,28 @@ import hashlib
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from crag.errors import SettingsError
 from crag.language import readable
+from crag.private import make_private
 from crag.settings import Settings
 from crag.state import Graph
 
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
 
 def thread_id(settings: Settings, thread: str) -> str:
-    """The name under which a conversation is kept: what one filter let be seen is not another's to read."""
+    """The name under which a conversation is kept: what one filter let be seen is not another's to read.
+
+    Raises SettingsError for a name that is blank, as a variable that was not set is.
+    """
     name = readable(str(thread))
+    if not name.strip():
+        raise SettingsError("the thread has no name; give one, or leave --thread out")
     if not settings.filter:
         return name
     return f"{name} #{hashlib.sha256(repr(settings.filter).encode()).hexdigest()[:16]}"
@@ -34,14 +43,26 @@ async def checkpointer(
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     try:
-        await asyncio.to_thread(settings.threads.parent.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(make_private, settings.threads)
     except OSError as error:
         raise _unusable(settings, error) from None
     try:
         async with AsyncSqliteSaver.from_conn_string(str(settings.threads)) as saver:
             yield saver
+            await _keep_latest(saver, thread)
     except sqlite3.Error as error:
         raise _unusable(settings, error) from None
+
+
+async def _keep_latest(saver: "AsyncSqliteSaver", thread: str) -> None:
+    """Forget the states that a later one replaced: each holds its whole thread, and nothing goes back."""
+    for table in ("checkpoints", "writes"):
+        await saver.conn.execute(
+            f"DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_id < "
+            "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread)",
+            {"thread": thread},
+        )
+    await saver.conn.commit()
 
 
 async def check_thread(compiled: Graph, config: Any, settings: Settings) -> None:

@@ -1,13 +1,18 @@
 """What a person sees: the answer on standard output, everything about it on standard error."""
 
+import codecs
+import json
+import os
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crag.answer import Answer, ScoredDocument
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 SHOWN_OF_A_DOCUMENT = 90
 
 
@@ -17,7 +22,16 @@ def printable(text: str) -> str:
 
 
 def prepare_streams() -> None:
-    """Let no character fail an output: a terminal that lacks it shows a question mark instead."""
+    """Let no character fail an output: a terminal that lacks it shows a question mark instead.
+
+    A stream that was closed before the start keeps its number, lest the next file that is opened get it and
+    receive what a library writes there.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -30,14 +44,25 @@ def write_answer(text: str, *, end: str = "\n") -> None:
 
 
 def write_json(text: str) -> None:
-    """JSON on standard output, with escapes in place of characters that steer a terminal."""
-    sys.stdout.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    """JSON on standard output, with escapes in place of characters that steer a terminal.
+
+    Where standard output is not UTF-8, of all that are not ASCII: JSON in another encoding is no JSON.
+    """
+    text = _CONTROL.sub(_escaped, text)
+    utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+    sys.stdout.write((text if utf8 else _NOT_ASCII.sub(_escaped, text)) + "\n")
     sys.stdout.flush()
 
 
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
+
+
 def note(text: str) -> None:
-    """One line on standard error."""
-    print(" ".join(printable(text).splitlines()), file=sys.stderr)
+    """One line on standard error; that nobody can be told does not end what is being done."""
+    if sys.stderr:
+        with suppress(OSError):
+            print(" ".join(printable(text).splitlines()), file=sys.stderr)
 
 
 def explain(answer: "Answer", *, verbose: bool = False) -> None:

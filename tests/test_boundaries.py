@@ -1,5 +1,6 @@
 """What comes from outside in a shape nobody expects: questions, callers' parts, replies, files, addresses."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from langchain_core.documents import Document
 from crag import Settings, aask, ask, build_graph
 from crag.errors import SettingsError
 from crag.pipeline import RunError
-from crag.view import printable
+from crag.view import printable, write_json
 from tests.commands import here
 from tests.openai_server import OpenAIServer, Reply
 from tests.test_routes import retrieve
@@ -153,3 +154,28 @@ async def test_a_graph_run_without_a_question_says_so(
     with pytest.raises(SettingsError) as told:
         await built.ainvoke(given)
     assert str(told.value) == said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("\u200b\u2060 \u202e", "the question is empty"),
+        ("a" * 50_001, "the question has 50,001 characters, more than 50,000"),
+    ],
+)
+async def test_a_question_that_nobody_can_have_meant_costs_nothing(question: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        await aask(question, settings=Settings(**OFF), retriever=retrieve, grader=score_all)
+
+
+async def test_json_survives_an_output_that_is_not_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F53."""
+    for encoding, expected in (
+        ("gbk", b'"\\u5854 \\ud83d\\ude0a"\n'),
+        ("ascii", b'"\\u5854 \\ud83d\\ude0a"\n'),
+        ("utf-8", '"塔 😊"\n'.encode()),
+    ):
+        raw = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding=encoding, errors="replace"))
+        write_json('"塔 😊"')
+        assert raw.getvalue() == expected

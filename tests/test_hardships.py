@@ -1,5 +1,6 @@
 """Hard times for the commands: full disks, folders of others, typos in `.env`, Ctrl-C."""
 
+import json
 import logging
 import os
 import resource
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from crag import run
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.settings import Settings
@@ -216,3 +218,87 @@ def test_a_folder_of_the_package_s_name_in_the_current_one_does_not_hide_it(tmp_
     assert done.returncode == 0, done.stderr
     # The Makefile puts the checkout on the path of its environment; this is why that is enough.
     assert "crag-checkout.pth" in (ROOT / "Makefile").read_text("utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16", "utf-8-sig"])
+def test_a_question_is_read_in_the_encoding_that_the_shell_writes(encoding: str, sample_kb: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "crag.run", "--json", "--kb", str(sample_kb)],
+        input="什么是重排序？\n".encode(encoding),
+        capture_output=True,
+        timeout=120,
+    )
+    assert json.loads(done.stdout)["question"] == "什么是重排序？"
+
+
+def test_arguments_that_the_locale_cannot_read_are_read_from_their_bytes(sample_kb: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-X",
+            "utf8=0",
+            "-m",
+            "crag.run",
+            "什么是重排序？",
+            "--json",
+            "--kb",
+            str(sample_kb),
+        ],
+        env=os.environ | {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+        timeout=120,
+    )
+    assert json.loads(done.stdout)["question"] == "什么是重排序？"
+
+
+@pytest.mark.parametrize(
+    ("shell", "status", "out", "err"),
+    [
+        (">&-", 1, "", "crag: standard output is closed; send it to a file, a pipe or a terminal\n"),
+        ("2>&-", 2, "", ""),
+        (">&- 2>&-", 1, "", ""),
+        ("<&-", 2, "", 'crag: no question; give one: python -m crag.run "your question", or --help\n'),
+    ],
+)
+def test_streams_that_are_closed_mix_nothing_up(shell: str, status: int, out: str, err: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -m crag.run {shell}'],
+        input="",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, out, err)
+
+
+def test_errors_that_nobody_can_be_told_do_not_cost_the_answer(sample_kb: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "crag.run", "How does HyDE work?", "--kb", str(sample_kb)],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 0
+    assert "[1]" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["q", "--kb", ""], "--kb was given an empty value"),
+        (["q", "--thread", " "], "--thread was given an empty value"),
+        (["q", "--where", "a=b", "--where", ""], "--where was given an empty value"),
+        (["How", "high"], "unrecognized arguments: high (a text of several words needs quotation marks)"),
+        (["q", "--grph", "crag"], "unrecognized arguments: --grph crag (did you mean --graph?)"),
+        (["--", "-q", "--kb", "x"], "unrecognized arguments: --kb x (options stand before --)"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_name_the_remedy(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run.main(arguments)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"crag: {said}; see python -m crag.run --help\n"

@@ -86,6 +86,7 @@ def test_a_keyword_may_be_the_name_of_a_variable_that_has_one_of_its_own() -> No
     assert found.api_key is not None
 
 
+<<<<<<< HEAD
 def test_an_empty_name_is_not_the_current_folder_and_a_tilde_is_home(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError) as told:
         Settings(_env_file=None, kb=" ")
@@ -93,3 +94,85 @@ def test_an_empty_name_is_not_the_current_folder_and_a_tilde_is_home(monkeypatch
     monkeypatch.setenv("HOME", "/home/ann")
     monkeypatch.setenv("CRAG_KB", "~/kb")
     assert Settings(_env_file=None).kb == Path("/home/ann/kb")
+=======
+def unread(text: str, tmp_path: Path) -> list[str]:
+    file = tmp_path / ".env"
+    file.write_bytes(text.encode())
+    return [line.partition("line ")[2] for line in Settings(_env_file=file).unread]
+
+
+def test_a_misspelt_vendor_s_name_or_one_that_begins_unseen_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "TAVILY_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert unread("OPENAI_KEY=a\nTAVILY_APIKEY=b\n\u200bCRAG_K=3\n", tmp_path) == [
+        "1: OPENAI_KEY is not a setting; did you mean OPENAI_API_KEY?",
+        "2: TAVILY_APIKEY is not a setting; did you mean TAVILY_API_KEY?",
+        "3: this is not NAME=value; it is ignored",
+    ]
+    assert unread("OPENAI_ORG_ID=a\nOPENAI_API_VERSION=b\nOPENAI_ADMIN_KEY=c\n", tmp_path) == []
+
+
+def test_the_older_name_of_the_server_is_not_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what is meant for a server of one's own would be sent to OpenAI."""
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    endpoint = Settings(_env_file=None).endpoint("generator")
+    assert endpoint
+    assert endpoint.base_url == "http://127.0.0.1:9/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:10/v1")
+    endpoint = Settings(_env_file=None).endpoint("generator")
+    assert endpoint
+    assert endpoint.base_url == "http://127.0.0.1:10/v1"
+
+
+def test_blanks_around_values_and_blank_values_are_nobody_s_wish(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_EVALUATOR", " embedded ")
+    monkeypatch.setenv("CRAG_MODEL", "  ")
+    monkeypatch.setenv("CRAG_K", " ")
+    settings = Settings(_env_file=None, kb=" ")
+    assert (settings.evaluator, settings.model, settings.k, settings.kb) == (
+        "embedded",
+        None,
+        4,
+        Path(".crag/kb"),
+    )
+
+
+@pytest.mark.parametrize("empty", ["", " ", "tenant="])
+def test_an_empty_filter_is_refused_and_not_left_out(empty: str) -> None:
+    with pytest.raises(SettingsError, match="CRAG_FILTER"):
+        Settings(_env_file=None, filter=empty)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("CRAG_MODEL", "a\nb\x1b[31m", "CRAG_MODEL contains a control character"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:9/\x07v1", "OPENAI_BASE_URL contains a control character"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1 x", "OPENAI_BASE_URL: not an http address"),
+        ("CRAG_TIMEOUT", "1e308", "CRAG_TIMEOUT: must be at most 86400"),
+    ],
+)
+def test_a_value_that_no_request_can_carry_is_one_line(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=said):
+        Settings(_env_file=None)
+
+
+def test_a_settings_file_that_may_not_be_read_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / ".env"
+    file.write_text("CRAG_K=3", "utf-8")
+
+    def refused(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr("dotenv.main.DotEnv._get_stream", refused)
+    with pytest.raises(SettingsError, match=r"\.env cannot be read \(Permission denied\)"):
+        Settings(_env_file=file)
+>>>>>>> 4be6204 (Let no part, stream, shell or setting of a caller hang, confuse or silently change a question)

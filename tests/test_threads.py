@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from langchain_core.outputs import Generation
 
 from crag import Settings, aask
 from crag.errors import SettingsError
+from crag.reply_cache import ReplyCache
 from tests.conversation import Library, ask
 from tests.openai_server import OpenAIServer
 
@@ -49,10 +51,25 @@ async def test_a_conversation_that_is_none_is_one_line(tmp_path: Path, content: 
     assert "\n" not in str(raised.value)
 
 
-async def test_a_question_adds_one_copy_of_its_thread_to_the_file(tmp_path: Path) -> None:
+async def test_a_file_keeps_one_copy_of_each_thread(tmp_path: Path) -> None:
     threads = tmp_path / "t.sqlite"
     for _ in range(3):
         await ask("How high is the tower?", threads=threads)
+    await tell("How high is the tower?", threads, name="other")
     with sqlite3.connect(threads) as database:
-        assert database.execute("select count(*) from checkpoints").fetchone() == (3,)
+        assert database.execute("select count(*) from checkpoints").fetchone() == (2,)
+        assert database.execute("select count(*) from writes").fetchone() == (0,)
     database.close()
+    assert await tell("Why?", threads, name="other") == "Why? (How high is the tower)"
+
+
+async def test_what_people_ask_is_readable_by_nobody_else(tmp_path: Path) -> None:
+    cache, threads = tmp_path / "c" / "cache.sqlite", tmp_path / "t" / "t.sqlite"
+    ReplyCache(cache).update("prompt", "model", [Generation(text="reply")])
+    await tell("How high is the tower?", threads)
+    assert [oct(file.stat().st_mode & 0o777) for file in (cache, threads)] == ["0o600", "0o600"]
+
+
+async def test_a_thread_without_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="the thread has no name"):
+        await tell("How high is the tower?", tmp_path / "t.sqlite", name="")

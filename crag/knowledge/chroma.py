@@ -84,6 +84,8 @@ class Connection:
 
     def check(self, *, create: bool) -> None:
         """Notice that the folder was deleted or replaced since it was opened, or changed since copied."""
+        if not self._settings.chroma_url:
+            _same_process()
         with self.lock:
             if _state(self._settings, copied=bool(self._discard_copy)) != self._state:
                 self.renew(create=create)
@@ -183,8 +185,25 @@ def _copy(folder: Path) -> Path:
     return copy
 
 
+_opened_by: set[int] = set()
+"""The process that has opened a folder, also in those forked from it."""
+
+
+def _same_process() -> None:
+    """Raise KnowledgeBaseError in a forked process, where Chroma would wait for threads that are gone."""
+    if not _opened_by:
+        _opened_by.add(os.getpid())
+    if os.getpid() not in _opened_by:
+        raise KnowledgeBaseError(
+            "this process was forked from one that had opened a knowledge base; Chroma cannot go on in it: "
+            "start workers by spawn, or ask for the first time after the fork"
+        )
+
+
 def _persistent(folder: Path) -> "Client":
     import chromadb
+
+    _same_process()
 
     client: Client = chromadb.PersistentClient(str(folder), settings=_options())  # type: ignore[assignment]
     return client

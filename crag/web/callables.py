@@ -1,6 +1,5 @@
 """A search of the caller's own, as a `WebSearch`."""
 
-import asyncio
 import inspect
 import json
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from crag.brought import Limits, called, plain
 from crag.errors import SettingsError, WebSearchError
 from crag.interfaces import WebSearch
 from crag.llm_errors import redact
@@ -24,8 +24,10 @@ from crag.web.results import (
     web_document,
 )
 
+DEFAULT_LIMITS = Limits(20.0, "CRAG_WEB_TIMEOUT", 8)
 
-def from_callable(search: Callable[..., Any]) -> WebSearch:
+
+def from_callable(search: Callable[..., Any], limits: Limits = DEFAULT_LIMITS) -> WebSearch:
     """A WebSearch from a sync or async callable (query, limit) or (query).
 
     It returns documents, dicts (`title`, `url`, `content`), strings, or a list of these, also as JSON text;
@@ -40,10 +42,14 @@ def from_callable(search: Callable[..., Any]) -> WebSearch:
     async def find(query: str, limit: int) -> list[Document]:
         meter().web_calls += 1
         try:
+<<<<<<< HEAD
             # Calling an async function in a thread only makes its coroutine; a sync one may block there.
             found = await asyncio.to_thread(_called, search, *((query, limit) if takes_limit else (query,)))
             if inspect.isawaitable(found):
                 found = await found
+=======
+            found = await called(search, *((query, limit) if takes_limit else (query,)), limits=limits)
+>>>>>>> 4be6204 (Let no part, stream, shell or setting of a caller hang, confuse or silently change a question)
         except WebSearchError:
             raise
         except Exception as error:
@@ -106,7 +112,7 @@ def _document(item: Any) -> Document | None:
     if source is None or not text or says_nothing_found(text):
         return None
     document = web_document(title, source, text)
-    return document.model_copy(update={"metadata": {**more, **document.metadata}})
+    return document.model_copy(update={"metadata": {**plain(more), **document.metadata}})
 
 
 def _source(url: Any) -> str | None:

@@ -1,0 +1,120 @@
+"""What a caller brought, called: sync or async, in time, and without harm to the loop that all share."""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from crag.errors import SettingsError
+from crag.language import readable
+from crag.loops import PerLoop
+
+
+class Limits(NamedTuple):
+    """Seconds that one call may take, the setting that says so, and how many threads run at once."""
+
+    seconds: float
+    setting: str
+    at_once: int
+
+
+# By limit, because two Settings of one process may differ.
+_slots: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
+
+
+async def called(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+    """The result of a function, awaited when it is async and run in a thread when it is not.
+
+    Raises what the function raises; RuntimeError in place of what would end the event loop or the task
+    (an exit, an interrupt in a thread, a cancellation by nobody), and for no result in time.
+    """
+    if inspect.iscoroutinefunction(function):
+        return await _in_time(function(*arguments), limits)
+    slots = await _slots.get()
+    async with slots.setdefault(limits.at_once, asyncio.Semaphore(limits.at_once)):
+        result = await _in_time(_in_thread(function, arguments), limits)
+    return await _in_time(result, limits) if inspect.isawaitable(result) else result
+
+
+async def _in_time(result: Any, limits: Limits) -> Any:
+    timer = asyncio.timeout(limits.seconds)
+    try:
+        async with timer:
+            return await result
+    except TimeoutError as error:
+        if not timer.expired():
+            raise
+        late = f"no result within {limits.seconds:g} s ({limits.setting})"
+        raise RuntimeError(late) from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("it was cancelled") from error
+    except SystemExit as error:
+        raise RuntimeError(f"SystemExit({error})") from error
+
+
+def _in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) -> "asyncio.Future[Any]":
+    """A thread for this call alone: one that never ends must hold up neither later calls nor the exit."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: Any, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def run() -> None:
+        result: Any = None
+        failure: Exception | None = None
+        try:
+            result = context.run(function, *arguments)
+        except StopIteration as error:  # no future can hold one
+            failure = RuntimeError(repr(error))
+        except Exception as error:  # noqa: BLE001 - somebody else's code; whoever awaits it gets it
+            failure = error
+        except BaseException as error:  # noqa: BLE001 - an exit or an interrupt of a thread ends just its call
+            failure = RuntimeError(repr(error))
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="crag-own", daemon=True).start()
+    return future
+
+
+def plain(value: Any) -> Any:
+    """Metadata as JSON and threads can hold it: readable text, plain numbers, lists and dicts of these."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return readable(value)
+        case int():
+            return int(value) if -(2**63) <= value < 2**63 else str(value)
+        case float():
+            return float(value)
+        case Mapping():
+            return {readable(str(key)): plain(one) for key, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [plain(one) for one in value]
+    number = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else None
+    return number if isinstance(number, (bool, int, float)) else readable(str(value))
+
+
+def told(error: BaseException) -> str:
+    """An error of somebody else's code on one line, of a length to be read."""
+    return readable(repr(error))[:300]
+
+
+def needs(part: Any, name: str, method: str, what: str) -> None:
+    """Raise SettingsError unless a part that was brought has a method."""
+    if not hasattr(part, method) or isinstance(part, type):
+        kind = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
+        raise SettingsError(f"{name} must be {what}, not {kind}")
