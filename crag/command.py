@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             return " (a text of several words needs quotation marks)"
         if given.split()[0] in self._option_string_actions:
             return " (options stand before --)"
-        near = get_close_matches(given.split()[0].split("=")[0], self._option_string_actions, 1)
+        near = get_close_matches(given.split()[0].split("=")[0], self._option_string_actions, 1, 0.75)
         return f" (did you mean {near[0]}?)" if near else ""
 
 
