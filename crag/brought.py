@@ -89,7 +89,7 @@ def _in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) -> "asy
     return future
 
 
-def plain(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """Metadata as JSON and threads can hold it: readable text, plain numbers, lists and dicts of these."""
     match value:
         case None | bool():
@@ -101,9 +101,9 @@ def plain(value: Any) -> Any:
         case float():
             return float(value)
         case Mapping():
-            return {readable(str(key)): plain(one) for key, one in value.items()}
+            return {readable(str(key)): storable(one) for key, one in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [plain(one) for one in value]
+            return [storable(one) for one in value]
     number = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else None
     return number if isinstance(number, (bool, int, float)) else readable(str(value))
 

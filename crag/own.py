@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from crag.brought import Limits, called, plain, told
+from crag.brought import Limits, called, storable, told
 from crag.conditions import LANG, Conditions, meets, shown
 from crag.errors import CragError, SettingsError
 from crag.interfaces import Grade, Grader, Retriever
@@ -52,7 +52,7 @@ def _from_kb(found: Any) -> Document:
     return Document(
         id=None if given is None else readable(str(given)),
         page_content=readable(document.page_content),
-        metadata={"origin": "kb", **plain(document.metadata or {})},
+        metadata={"origin": "kb", **storable(document.metadata or {})},
     )
 
 

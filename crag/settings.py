@@ -236,15 +236,15 @@ class Settings(BaseSettings):
     def _without_blanks(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Blanks around values are nobody's wish, and nothing but blanks is nothing, as with variables.
 
-        Not so for conditions: one that is empty must not show everything.
+        Not so for conditions, as an empty one must not show everything, and for the knowledge base.
         """
         values = {}
         for name, value in given.items():
-            text = value.strip() if isinstance(value, str) and name not in {"filter", "where"} else value
+            text = value.strip() if isinstance(value, str) else value
             checked = isinstance(text, str) and "key" not in name.lower()  # keys are checked by themselves
             if checked and any(ord(char) < 32 or ord(char) == 127 for char in text):
                 raise ValueError(f"{_variables(name)[0]} contains a control character; type it anew")
-            if text != "" or name in {"filter", "where"}:
+            if text != "" or name in {"filter", "where", "kb"}:
                 values[name] = text
         return values
 

@@ -86,7 +86,6 @@ def test_a_keyword_may_be_the_name_of_a_variable_that_has_one_of_its_own() -> No
     assert found.api_key is not None
 
 
-<<<<<<< HEAD
 def test_an_empty_name_is_not_the_current_folder_and_a_tilde_is_home(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError) as told:
         Settings(_env_file=None, kb=" ")
@@ -94,7 +93,8 @@ def test_an_empty_name_is_not_the_current_folder_and_a_tilde_is_home(monkeypatch
     monkeypatch.setenv("HOME", "/home/ann")
     monkeypatch.setenv("CRAG_KB", "~/kb")
     assert Settings(_env_file=None).kb == Path("/home/ann/kb")
-=======
+
+
 def unread(text: str, tmp_path: Path) -> list[str]:
     file = tmp_path / ".env"
     file.write_bytes(text.encode())
@@ -131,7 +131,7 @@ def test_blanks_around_values_and_blank_values_are_nobody_s_wish(monkeypatch: py
     monkeypatch.setenv("CRAG_EVALUATOR", " embedded ")
     monkeypatch.setenv("CRAG_MODEL", "  ")
     monkeypatch.setenv("CRAG_K", " ")
-    settings = Settings(_env_file=None, kb=" ")
+    settings = Settings(_env_file=None, collection=" ")
     assert (settings.evaluator, settings.model, settings.k, settings.kb) == (
         "embedded",
         None,
@@ -175,4 +175,3 @@ def test_a_settings_file_that_may_not_be_read_is_one_line(
     monkeypatch.setattr("dotenv.main.DotEnv._get_stream", refused)
     with pytest.raises(SettingsError, match=r"\.env cannot be read \(Permission denied\)"):
         Settings(_env_file=file)
->>>>>>> 4be6204 (Let no part, stream, shell or setting of a caller hang, confuse or silently change a question)

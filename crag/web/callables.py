@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.brought import Limits, called, plain
+from crag.brought import Limits, called, storable
 from crag.errors import SettingsError, WebSearchError
 from crag.interfaces import WebSearch
 from crag.llm_errors import redact
@@ -42,14 +42,8 @@ def from_callable(search: Callable[..., Any], limits: Limits = DEFAULT_LIMITS) -
     async def find(query: str, limit: int) -> list[Document]:
         meter().web_calls += 1
         try:
-<<<<<<< HEAD
-            # Calling an async function in a thread only makes its coroutine; a sync one may block there.
-            found = await asyncio.to_thread(_called, search, *((query, limit) if takes_limit else (query,)))
-            if inspect.isawaitable(found):
-                found = await found
-=======
-            found = await called(search, *((query, limit) if takes_limit else (query,)), limits=limits)
->>>>>>> 4be6204 (Let no part, stream, shell or setting of a caller hang, confuse or silently change a question)
+            arguments = (search, query, limit) if takes_limit else (search, query)
+            found = await called(_called, *arguments, limits=limits)
         except WebSearchError:
             raise
         except Exception as error:
@@ -112,7 +106,7 @@ def _document(item: Any) -> Document | None:
     if source is None or not text or says_nothing_found(text):
         return None
     document = web_document(title, source, text)
-    return document.model_copy(update={"metadata": {**plain(more), **document.metadata}})
+    return document.model_copy(update={"metadata": {**storable(more), **document.metadata}})
 
 
 def _source(url: Any) -> str | None:
