@@ -1,9 +1,10 @@
 """What a careful reader of a result must know before believing it, a sentence each."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .intervals import FEWEST
-from .records import Difference, Metric, MetricResult, Provenance, Spending
+from .records import Difference, Metric, MetricResult, Provenance, Row, Spending
 
 FEW_ROWS = 30
 NEARLY_ALL = 0.9
@@ -35,6 +36,18 @@ def _errors(spending: Sequence[Spending]) -> Iterator[str]:
                 f"{spent.system} failed on {spent.errors} of {spent.questions} questions; "
                 "these are in no mean and no difference"
             )
+
+
+def warnings(rows: Sequence[Row]) -> list[str]:
+    """What most answers of a system warn of: that concerns the comparison, and not one question."""
+    told = []
+    for system in dict.fromkeys(row.system for row in rows):
+        answers = [row.answer for row in rows if row.system == system and row.answer]
+        counted = Counter(warning for answer in answers for warning in dict.fromkeys(answer.warnings))
+        for warning, count in counted.items():
+            if 2 * count > len(answers):
+                told.append(f"{count} of {len(answers)} answers of {system} warn: {warning}")
+    return told
 
 
 def _unscored(values: Sequence[MetricResult]) -> Iterator[str]:

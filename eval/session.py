@@ -57,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     for sentence in odd:
         say(sentence)
     with Journal(todo.out, resume=args.resume) as journal:
+        if args.resume and journal.records.header is None:
+            say(f"there is nothing in {todo.out} to go on with, so all is asked")
         journal.begin(origin)
         stopped = _finish(todo, journal, judge, args)
         notes = [*journal.records.notes, *odd, *([str(stopped)] if stopped else [])]

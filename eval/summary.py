@@ -10,7 +10,7 @@ import numpy as np
 from crag.answer import NodeUsage
 from crag.metering import add_known
 
-from .cautions import cautions
+from .cautions import cautions, warnings
 from .intervals import estimate, finding, noise, paired
 from .records import (
     Difference,
@@ -66,7 +66,11 @@ def summarise(
         values=values,
         differences=differences,
         spending=spending,
-        notes=[*notes, *cautions(len(samples), provenance, metrics, values, differences, spending)],
+        notes=[
+            *notes,
+            *warnings(list(last.values())),
+            *cautions(len(samples), provenance, metrics, values, differences, spending),
+        ],
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from crag.errors import SettingsError
 from crag.redaction import masked
-from crag.settings import GRAPHS, Settings
+from crag.settings import GRAPHS, Role, Settings
 
 SHARED = (
     "kb",
@@ -28,6 +28,7 @@ _KEY = re.compile(r"(?<![\w-])(?:(?:sk|tvly|xai)-|(?:gsk|ghp|hf|lsv2_[a-z]+)_|AI
 """How the keys of common vendors look; the user's own are known to `masked`."""
 
 _KEY_NAMED = "a key must not stand in a system's name; set it in the environment or .env (CRAG_…_API_KEY)"
+_ROLES: dict[str, Role] = {"model": "generator", "grader_model": "grader", "checker_model": "checker"}
 _CALIBRATED = {"upper", "lower", "aggregate"}
 
 
@@ -97,9 +98,20 @@ def with_settings(systems: list[System], common: Mapping[str, Any]) -> dict[str,
             raise SettingsError(f"system {system.name}: {error}" if key else str(error)) from None
         if masked(system.name) != system.name:
             raise SettingsError(_KEY_NAMED)
+        _refuse_idle(system, made[key])
         result[system.name] = made[key]
     _refuse_twins(systems, result)
     return result
+
+
+def _refuse_idle(system: System, settings: Settings) -> None:
+    """A model that nobody would call makes two systems of one."""
+    for name in system.overrides.keys() & _ROLES.keys():
+        if settings.endpoint(_ROLES[name]) is None:
+            raise SettingsError(
+                f"system {system.name}: no model is called without a server, so {name} would change nothing; "
+                "set OPENAI_API_KEY or OPENAI_BASE_URL"
+            )
 
 
 def _refuse_twins(systems: list[System], settings: Mapping[str, Settings]) -> None:

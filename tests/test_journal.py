@@ -375,6 +375,13 @@ def test_the_key_in_use_is_no_name_of_a_model() -> None:
     assert "a1b2c3d4e5" not in str(refused.value)
 
 
+def test_a_model_that_nobody_would_call_is_no_system_of_its_own() -> None:
+    systems = parse_systems("crag,crag:grader_model=other")
+    with pytest.raises(SettingsError, match=r"so grader_model would change nothing; set OPENAI_API_KEY"):
+        with_settings(systems, {"_env_file": None})
+    with_settings(systems, {"_env_file": None, "openai_base_url": "http://127.0.0.1:9/v1", "model": "m"})
+
+
 @pytest.mark.parametrize(
     "text", ["crag:k=5,crag:k=05", "crag:upper=0.8,crag:upper=.80", "crag,crag:k=4", "fixed,fixed:k=4"]
 )

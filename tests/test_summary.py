@@ -243,3 +243,19 @@ def test_one_verdict_everywhere_is_no_caution_where_it_is_right_everywhere() -> 
 
     assert told(1.0) == []
     assert len(told(0.5)) == 1
+
+
+def test_what_most_answers_of_a_system_warn_of_is_a_note() -> None:
+    rows = [
+        row(answer(warnings=said), key=key, system=system)
+        for system, key, said in (
+            ("fixed", "1", ["the web is down"]),
+            ("fixed", "2", []),
+            ("crag", "1", ["the web is down", "the web is down"]),
+            ("crag", "2", ["the web is down"]),
+            ("crag", "3", ["a citation was removed"]),
+        )
+    ]
+    notes = summed(THREE, [], rows).notes
+    assert notes[:2] == ["given", "2 of 3 answers of crag warn: the web is down"]
+    assert not any("citation" in note or "fixed warn" in note for note in notes)
