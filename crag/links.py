@@ -17,12 +17,16 @@ _STARTS = ("http://", "https://", "ftp://", "www.")
 FIRST = "hHfFwW"
 """The characters that an address may begin with."""
 
-_FOREIGN = r"(?:[a-z][a-z0-9+.-]{0,20}:|[/#&\\]|\.{1,2}/|www\.)"
+# A Markdown reader decodes entities and drops backslashes: "https&#58;//" and "https\://" are addresses.
+_CODED = r"[a-z0-9+.-]{0,20}(?:&(?:#|[a-z])|\\)"
+_FOREIGN = rf"(?:[a-z][a-z0-9+.-]{{0,20}}:|{_CODED}|[/#&\\]|\.{{1,2}}/|www\.)"
 _INSIDE = rf"(?:[^()\n]|\([^()\n]{{0,{LONGEST}}}\))"
 _TARGET = re.compile(rf"\]\(\s{{0,9}}<?({_FOREIGN}{_INSIDE}{{0,{LONGEST}}})\)", re.IGNORECASE)
 _TARGET_BEGUN = re.compile(rf"\](?:\({_INSIDE}{{0,{LONGEST}}}(?:\([^()\n]{{0,{LONGEST}}})?)?")
-_DEFINITION = re.compile(rf"\]:[ \t]{{0,9}}(//{_IN_URL}{{1,{LONGEST}}})")
-_DEFINITION_BEGUN = re.compile(rf"\]:?[ \t]{{0,9}}(?:/|//{_IN_URL}{{0,{LONGEST}}})?")
+_DEFINITION = re.compile(rf"\]:\s{{0,9}}(<?(?://|{_CODED}){_IN_URL}{{1,{LONGEST}}})", re.IGNORECASE)
+_DEFINITION_BEGUN = re.compile(
+    rf"\](?::\s{{0,9}}<?(?:/|[a-z0-9+.-]{{0,20}}|(?://|{_CODED}){_IN_URL}{{0,{LONGEST}}}))?", re.IGNORECASE
+)
 
 _NAMES = (
     "a|area|audio|base|button|embed|form|frame|frameset|iframe|image|img|input|link|meta|object|portal"
