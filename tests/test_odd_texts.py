@@ -83,8 +83,9 @@ def test_code_is_left_as_it_is() -> None:
         "# a" + " " * 60_000 + "b",
         "# " + "[" * 60_000,
         "---\n" + " \n" * 30_000,
+        "." * 100_000,
     ],
-    ids=["pictures", "comments", "blanks", "links", "front matter"],
+    ids=["pictures", "comments", "blanks", "links", "front matter", "dots"],
 )
 def test_no_markdown_takes_more_than_a_moment(text: str) -> None:
     began = time.monotonic()
