@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from crag.errors import KnowledgeBaseError
 from crag.knowledge.report import IngestReport
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
+from crag.knowledge.writer import FileRecord, Writer
 from crag.settings import Settings
 from tests import documents
 from tests.chroma_server import chroma_server
@@ -356,3 +358,22 @@ def test_a_record_with_keys_that_chroma_refuses_is_stored(settings: Settings, tm
     assert (report.files[0].outcome, report.passages) == ("added", 1)
     (tmp_path / "kb.jsonl").write_text("", "utf-8")
     assert ingest([tmp_path / "kb.jsonl"], settings, ToyEmbeddings()).passages == 0
+
+
+def test_many_small_files_are_noted_together(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = tmp_path / "many"
+    many.mkdir()
+    for i in range(100):
+        (many / f"{i}.txt").write_text(f"Fact number {i}.", "utf-8")
+    calls: list[int] = []
+    noted = Writer.record
+
+    def record(writer: Writer, records: Sequence[FileRecord]) -> None:
+        calls.append(len(records))
+        noted(writer, records)
+
+    monkeypatch.setattr(Writer, "record", record)
+    assert ingest([many], settings, ToyEmbeddings()).passages == 100
+    assert calls == [64, 64, 36, 36]

@@ -162,9 +162,6 @@ class _Run:
         report.encoding, report.passages = loaded.encoding, len(passages)
         report.warnings += loaded.warnings
         stored = self._writer.stored(record.path) if record.path in self._known else {}
-        if record.path not in self._known:
-            # Noted before its passages are stored: should the run be killed, they can be found and removed.
-            self._writer.record(record._replace(digest=""))
         new = [passage for passage in passages if passage.id not in stored]
         report.new = len(new)
         plan = _Plan(record._replace(passages=len(passages)), report, passages, new, stored)
@@ -187,10 +184,15 @@ class _Run:
     def flush(self) -> None:
         """Embed and store what is pending: new passages first, only then the old ones are removed."""
         pending, self._pending = self._pending, []
+        # Noted before their passages are stored: should the run be killed, they can be found and removed.
+        unknown = [plan.record for plan in pending if plan.record.path not in self._known]
+        self._writer.record([record._replace(digest="", passages=0) for record in unknown])
+        done = pending
         try:
             self._store([passage for plan in pending for passage in plan.new])
         except ModelError:
             # One text may be to blame: each file gets a chance of its own.
+            done = []
             for plan in pending:
                 try:
                     self._store(plan.new)
@@ -198,10 +200,10 @@ class _Run:
                     plan.report.outcome = "failed"
                     plan.report.reason = f"its passages were not embedded: {error}"
                 else:
-                    self._finish(plan)
-        else:
-            for plan in pending:
-                self._finish(plan)
+                    done.append(plan)
+        for plan in done:
+            self._finish(plan)
+        self._writer.record([plan.record for plan in done])
         self._writer.announce()
 
     def _finish(self, plan: _Plan) -> None:
@@ -209,7 +211,6 @@ class _Run:
         self._writer.describe([p for p in plan.passages if p.id in plan.stored], plan.stored)
         stale = [id_ for id_ in plan.stored if id_ not in kept]
         self._writer.remove(stale)
-        self._writer.record(plan.record)
         plan.report.gone = len(stale)
 
     def _store(self, passages: list[Document]) -> None:

@@ -193,17 +193,16 @@ class Writer:
             with self._connection.lock, translated(self._settings):
                 self._passages.delete(ids=list(ids[start : start + self._batch]))
 
-    def record(self, record: FileRecord) -> None:
-        """Note that all passages of a file are stored, and no others."""
-        path, digest, source, root, passages = record
-        with self._connection.lock, translated(self._settings):
-            self._files.upsert(
-                ids=[_file_id(path)],
-                embeddings=_NO_VECTOR,
-                metadatas=[
-                    {FILE: path, "digest": digest, "source": source, ROOT: root, "passages": passages}
-                ],
-            )
+    def record(self, records: Sequence[FileRecord]) -> None:
+        """Note that all passages of these files are stored, and no others; many cost no more time than one."""
+        for start in range(0, len(records), self._batch):
+            part = records[start : start + self._batch]
+            with self._connection.lock, translated(self._settings):
+                self._files.upsert(
+                    ids=[_file_id(record.path) for record in part],
+                    embeddings=_NO_VECTOR * len(part),
+                    metadatas=[_metadata(record) for record in part],
+                )
 
     def forget(self, path: str) -> None:
         """Drop the record of a file."""
@@ -242,6 +241,11 @@ class Writer:
 
 def _file_id(path: str) -> str:
     return uuid.uuid5(uuid.NAMESPACE_URL, path).hex
+
+
+def _metadata(record: FileRecord) -> Metadata:
+    path, digest, source, root, passages = record
+    return {FILE: path, "digest": digest, "source": source, ROOT: root, "passages": passages}
 
 
 def _record(metadata: Mapping[str, Any]) -> FileRecord:
