@@ -194,7 +194,7 @@ class Writer:
                 self._passages.delete(ids=list(ids[start : start + self._batch]))
 
     def record(self, records: Sequence[FileRecord]) -> None:
-        """Note that all passages of these files are stored, and no others; many cost no more time than one."""
+        """Note that all passages of these files are stored, and no others; many cost as much as one."""
         for start in range(0, len(records), self._batch):
             part = records[start : start + self._batch]
             with self._connection.lock, translated(self._settings):
