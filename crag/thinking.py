@@ -57,6 +57,9 @@ def _thinks(tag: re.Match[str], thinking: bool) -> bool:
     return bool(tag["opens"]) or (thinking and not tag["closes"])
 
 
+_LONGEST_MARK = 200
+"""Characters that no tag and no citation is longer than."""
+
 _CITED = re.compile(
     r"\S[^\[\]【】［］]{10}[\[【［]\s*\^?(?:(?:source|document|来源|资料)\s*)?[0-9]{1,3}\s*[\]】］,，、-]",
     re.IGNORECASE,
@@ -89,8 +92,9 @@ class ThoughtFilter:
         """Take the next piece and return what of it is certainly no thought."""
         if not self._wary:
             return self._read(piece, final=False)
+        fresh = max(0, len(self._held) - _LONGEST_MARK)
         self._held += piece
-        if self._sealed or not self._is_answer(self._held):
+        if self._sealed or not self._is_answer(fresh):
             return ""
         piece, self._held, self._wary = self._held, "", False
         return self._read(piece, final=False)
@@ -102,13 +106,15 @@ class ThoughtFilter:
             return strip_thinking(self._held)
         return self._read("", final=True)
 
-    @staticmethod
-    def _is_answer(text: str) -> bool:
+    def _is_answer(self, fresh: int) -> bool:
+        """Whether what is held, of which only the text from `fresh` on is new, may be shown."""
+        text = self._held[fresh:]
         unseen = begins_in_thought(text)
         if unseen is not None:
             # Who opens the thoughts will close them; who only closes them may do so again.
+            self._sealed = unseen
             return not unseen
-        return bool(_CITED.search(text)) and not _MUSING.match(text)
+        return bool(_CITED.search(text)) and not _MUSING.match(self._held)
 
     def _read(self, piece: str, *, final: bool) -> str:
         # A tag after a backtick is text about tags; the character before what is held tells.

@@ -19,15 +19,29 @@ from crag.reading import read_score
 from crag.reading_checks import read_grounded
 from crag.reading_claims import read_claims
 from crag.reading_lists import read_queries, read_scores
+from crag.reading_pages import read_pages
 from crag.reading_reasons import read_judgement
 from crag.thinking import strip_thinking
 from tests.replies.case import Case, Maker
 from tests.replies.lists import lists
+from tests.replies.pages import pages
 from tests.replies.scores import scores
 from tests.replies.verdicts import claims, verdicts
 from tests.replies.writings import answers, queries, query_lists
 
-MAKERS: list[Maker] = [scores, scores, scores, lists, lists, verdicts, claims, queries, query_lists, answers]
+MAKERS: list[Maker] = [
+    scores,
+    scores,
+    scores,
+    lists,
+    lists,
+    verdicts,
+    claims,
+    queries,
+    query_lists,
+    answers,
+    pages,
+]
 
 
 class Said:
@@ -91,6 +105,18 @@ def _judged(case: Case) -> tuple[bool, bool]:
     return unread and case.truth is not None, wrong
 
 
+def _read_pages(case: Case) -> tuple[bool, bool]:
+    texts, truth = case.truth
+    got = read_pages(strip_thinking(case.reply), texts)
+    pairs = list(zip(got, truth, strict=True))
+    unread = any(found is None and share is not None for found, share in pairs)
+    # The order of a page's lines is the reply's; what was copied is what counts.
+    wrong = (
+        found is not None and (share is None or sorted(found) != sorted(share)) for found, share in pairs
+    )
+    return unread, any(wrong)
+
+
 READERS: dict[str, Callable[[Case], tuple[bool, bool]]] = {
     "score": _one(read_score),
     "list": _read_list,
@@ -100,6 +126,7 @@ READERS: dict[str, Callable[[Case], tuple[bool, bool]]] = {
     "queries": _one(lambda reply: read_queries(reply) or None),
     "answer": _read_answer,
     "judgement": _judged,
+    "pages": _read_pages,
 }
 
 

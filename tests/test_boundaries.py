@@ -83,7 +83,17 @@ async def test_a_grader_that_returns_anything_costs_at_most_its_scores(score: An
 
 
 @pytest.mark.parametrize("name", ["openai_base_url", "base_url", "searxng_url", "tavily_url"])
-@pytest.mark.parametrize("url", ["http://[::1/v1", "127.0.0.1:8000/v1", "http://127.0.0.1:99999", "ftp://x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1/v1",
+        "127.0.0.1:8000/v1",
+        "http://127.0.0.1:99999",
+        "ftp://x",
+        "http://a\tb/v1",
+        "http://a/v 1",
+    ],
+)
 def test_a_malformed_address_is_refused_before_anything_is_sent(name: str, url: str) -> None:
     with pytest.raises(SettingsError, match="not an http address"):
         Settings(_env_file=None, **{name: url})

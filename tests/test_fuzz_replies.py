@@ -14,8 +14,9 @@ from crag.reading import read_score
 from crag.reading_checks import read_grounded
 from crag.reading_claims import read_claims
 from crag.reading_lists import read_queries, read_scores
+from crag.reading_pages import read_pages
 from crag.reading_reasons import read_judgement
-from crag.thinking import strip_thinking
+from crag.thinking import ThoughtFilter, strip_thinking
 from tests.fuzz_replies import Said, run
 
 LARGEST_UNREAD = {"score": 0.01, "judgement": 0.01, "list": 0.0, "verdict": 0.03, "claims": 0.0}
@@ -37,6 +38,10 @@ def rewritten(reply: str) -> str:
     with pytest.raises(StopIteration) as done:
         KeywordRewriter(Said(reply))("?").send(None)
     return str(done.value.value)
+
+
+def reply_words(reply: str) -> str:
+    return " ".join(reply.split()).casefold()
 
 
 def cleaned(reply: str) -> str:
@@ -69,6 +74,10 @@ def test_no_text_makes_a_reader_raise_or_leave_its_range(reply: str) -> None:
         claim["text"] and min(claim["supported_by"], default=1) > 0 for claim in read_claims(reply) or []
     )
     assert all(query.strip() for query in read_queries(reply))
+    assert all(
+        lines is None or all(" ".join(line.split()).casefold() in reply_words(reply) for line in lines)
+        for lines in read_pages(reply, [reply, "The moon makes the tides."])
+    )
     assert 0 < len(rewritten(reply)) <= 400
     cleaned(reply)
 
@@ -84,6 +93,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "answer": cleaned,
     "streamed answer": streamed,
     "thoughts": strip_thinking,
+    "pages": lambda reply: read_pages(reply, [reply[:20_000], "The moon makes the tides."]),
 }
 REPEATED = [
     "a",
@@ -101,6 +111,14 @@ REPEATED = [
     "<a ",
     "http://a/",
 ]
+
+
+def test_a_long_stream_without_citations_is_filtered_in_a_moment() -> None:
+    cleaner = ThoughtFilter(wary=True)
+    began = time.thread_time()
+    shown = "".join(cleaner.feed("a word ") for _ in range(14_000)) + cleaner.end()
+    assert time.thread_time() - began < 2.5
+    assert shown.split() == ["a", "word"] * 14_000
 
 
 @pytest.mark.parametrize("reader", READERS)
