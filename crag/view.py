@@ -49,7 +49,7 @@ def write_json(text: str) -> None:
     Where standard output is not UTF-8, of all that are not ASCII: JSON in another encoding is no JSON.
     """
     text = _CONTROL.sub(_escaped, text)
-    utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+    utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     sys.stdout.write((text if utf8 else _NOT_ASCII.sub(_escaped, text)) + "\n")
     sys.stdout.flush()
 
