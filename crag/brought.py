@@ -1,12 +1,12 @@
 """What a caller brought, called: sync or async, in time, and without harm to the loop that all share."""
 
 import asyncio
-import contextvars
 import inspect
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
+from crag.aside import aside
 from crag.errors import SettingsError
 from crag.language import readable
 from crag.loops import PerLoop
@@ -34,7 +34,8 @@ async def called(function: Callable[..., Any], *arguments: Any, limits: Limits) 
         return await _in_time(function(*arguments), limits)
     slots = await _slots.get()
     async with slots.setdefault(limits.at_once, asyncio.Semaphore(limits.at_once)):
-        result = await _in_time(_in_thread(function, arguments), limits)
+        # One that never ends must hold up neither later calls nor the exit.
+        result = await _in_time(aside(partial(function, *arguments)), limits)
     return await _in_time(result, limits) if inspect.isawaitable(result) else result
 
 
@@ -55,38 +56,6 @@ async def _in_time(result: Any, limits: Limits) -> Any:
         raise RuntimeError("it was cancelled") from error
     except SystemExit as error:
         raise RuntimeError(f"SystemExit({error})") from error
-
-
-def _in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) -> "asyncio.Future[Any]":
-    """A thread for this call alone: one that never ends must hold up neither later calls nor the exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: Any, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    def run() -> None:
-        result: Any = None
-        failure: Exception | None = None
-        try:
-            result = context.run(function, *arguments)
-        except StopIteration as error:  # no future can hold one
-            failure = RuntimeError(repr(error))
-        except Exception as error:  # noqa: BLE001 - somebody else's code; whoever awaits it gets it
-            failure = error
-        except BaseException as error:  # noqa: BLE001 - an exit or an interrupt of a thread ends just its call
-            failure = RuntimeError(repr(error))
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=run, name="crag-own", daemon=True).start()
-    return future
 
 
 def storable(value: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from crag.deadline import within
+from crag.aside import within
 from crag.errors import ModelError
 from crag.knowledge.vectors import read_vectors
 from crag.llm_errors import host_of, redact

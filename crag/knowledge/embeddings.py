@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from crag.deadline import within
+from crag.aside import within
 from crag.errors import ModelError
 from crag.knowledge.e5 import PASSAGE, QUERY, weights_file
 from crag.knowledge.vectors import read_vectors

@@ -1,13 +1,11 @@
 """What all search services share: sending without blocking, one retry, and failures as one line each."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from crag.aside import aside
 from crag.errors import WebSearchError
 from crag.llm_errors import host_of, redact
 from crag.metering import meter
@@ -65,7 +63,7 @@ class Service:
         try:
             # The clients limit each read, which a server that drips bytes never exceeds.
             async with asyncio.timeout(self.seconds + _GRACE):
-                return await _aside(request)
+                return await aside(request)
         except TimeoutError:
             raise self.late() from None
 
@@ -131,36 +129,6 @@ class Service:
 
     def _line(self, reason: str) -> str:
         return redact(f"{self.name}: {reason}", [self.secret])
-
-
-async def _aside(request: Callable[[], T]) -> T:
-    """The result of a blocking `request` in a thread that keeps nobody waiting once its time is over.
-
-    `asyncio.run` waits for the threads of `asyncio.to_thread` before it returns, so that a server which
-    drips bytes would hold up a finished command.
-    """
-    loop = asyncio.get_running_loop()
-    reply: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if reply.done():
-            return
-        if error is None:
-            reply.set_result(cast("T", result))
-        else:
-            reply.set_exception(error)
-
-    def work() -> None:
-        result, trouble = None, None
-        try:
-            result = request()
-        except Exception as error:  # noqa: BLE001 - handed to whoever awaits it
-            trouble = error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, result, trouble)
-
-    threading.Thread(target=copy_context().run, args=(work,), name="crag-web", daemon=True).start()
-    return await reply
 
 
 def _wait(retry_after: str | None) -> float:
