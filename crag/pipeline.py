@@ -19,6 +19,7 @@ from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited, cleaner
 from crag.language import readable
 from crag.llm import THOUGHTS
+from crag.redaction import unlinked
 from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings
 from crag.state import CRAGInput, CRAGState, Graph, asked, standalone
@@ -35,8 +36,11 @@ class RunError(CragError):
     """A run that could not be finished; `answer` tells what it had found when it ended."""
 
     def __init__(self, message: str, answer: Answer) -> None:
-        super().__init__(message)
+        super().__init__(message, answer)
         self.answer = answer
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def build_graph(name: str = "crag", settings: Settings | None = None, **own: Any) -> Graph:
@@ -118,7 +122,7 @@ async def aask(
                     elif stream:
                         stream.message(event, state)
         except CragError as error:
-            raise RunError(str(error), answer(state)) from error
+            raise RunError(str(error), answer(state)) from unlinked(error)
         except GraphRecursionError:
             raise RunError(f"the graph {graph} did not end within {STEPS} steps", answer(state)) from None
     if stream:

@@ -8,8 +8,10 @@ import base64
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+E = TypeVar("E", bound=BaseException)
 
 SHORTEST = 4
 """Characters below which a secret is no secret but a word that stands everywhere."""
@@ -74,6 +76,21 @@ def masked(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in sorted({s for s in secrets if len(s) >= SHORTEST} | _known, key=len, reverse=True):
         text = text.replace(secret, "***")
     return _USERINFO.sub("***@", _BEARER.sub(r"\1\2***", text))
+
+
+def unlinked(error: E) -> E:
+    """The error without what lies behind it from the first that holds a secret, a request or a reply on.
+
+    Error trackers write down the whole chain, attributes included.
+    """
+    one: BaseException = error
+    while behind := one.__cause__ or one.__context__:
+        told = f"{behind!r} {behind} {vars(behind)}"
+        if hasattr(behind, "request") or hasattr(behind, "response") or masked(told) != told:
+            one.__cause__ = one.__context__ = None
+            break
+        one = behind
+    return error
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

@@ -12,6 +12,7 @@ from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
+    PlainSerializer,
     PrivateAttr,
     SecretStr,
     ValidationError,
@@ -41,6 +42,8 @@ OFF = "off"
 def _clean_key(key: SecretStr) -> SecretStr | None:
     """Strip what editors and shells leave around a key: blanks, quotes, a carriage return."""
     text = key.get_secret_value().strip().strip("'\"").strip()
+    if text.lower().startswith("bearer "):
+        raise ValueError("the key begins with Bearer, which is added to it; set it to what follows")
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise ValueError("the key contains a control character; copy it again")
     if not text.isascii():
@@ -66,7 +69,31 @@ def _url(url: str | None) -> str | None:
     return url.strip()
 
 
-Url = Annotated[str | None, AfterValidator(_url)]
+def _model_url(url: str | None) -> str | None:
+    """Refuse the address of one call, to which the name of the call would be added once more."""
+    path = urlsplit(url).path.rstrip("/") if url else ""
+    for call in ("/chat/completions", "/completions", "/responses", "/embeddings", "/models"):
+        if path.endswith(call):
+            raise ValueError(f"it ends in {call}, which is added to it; set it to what stands before that")
+    return url
+
+
+def _chroma_url(url: str | None) -> str | None:
+    """Refuse what is no address of a server; its scheme may be missing."""
+    if url is None:
+        return None
+    try:
+        _url(url if "//" in url else f"http://{url.strip()}")
+    except ValueError:
+        raise ValueError("not the address of a server; it should look like http://127.0.0.1:8000") from None
+    return url.strip()
+
+
+# Python keeps what the run needs; JSON goes into logs and files.
+_shown = PlainSerializer(masked, when_used="json-unless-none")
+Url = Annotated[str | None, AfterValidator(_url), _shown]
+ModelUrl = Annotated[str | None, AfterValidator(_url), AfterValidator(_model_url), _shown]
+ChromaUrl = Annotated[str | None, AfterValidator(_chroma_url), _shown]
 
 
 def _named(folder: object) -> object:
@@ -133,33 +160,33 @@ class Settings(BaseSettings):
 
     # Models: one server for all of them, or one for each role.
     openai_api_key: Key = Field(None, validation_alias=_names("OPENAI_API_KEY"))
-    openai_base_url: Url = Field(None, validation_alias=_names("OPENAI_BASE_URL", "OPENAI_API_BASE"))
+    openai_base_url: ModelUrl = Field(None, validation_alias=_names("OPENAI_BASE_URL", "OPENAI_API_BASE"))
     model: str | None = None
-    base_url: Url = Field(None, validation_alias=_names("CRAG_BASE_URL", "CRAG_MODEL_BASE_URL"))
+    base_url: ModelUrl = Field(None, validation_alias=_names("CRAG_BASE_URL", "CRAG_MODEL_BASE_URL"))
     api_key: Key = Field(None, validation_alias=_names("CRAG_API_KEY", "CRAG_MODEL_API_KEY"))
     grader_model: str | None = None
-    grader_base_url: Url = Field(
+    grader_base_url: ModelUrl = Field(
         None, validation_alias=_names("CRAG_GRADER_BASE_URL", "CRAG_GRADER_MODEL_BASE_URL")
     )
     grader_api_key: Key = Field(
         None, validation_alias=_names("CRAG_GRADER_API_KEY", "CRAG_GRADER_MODEL_API_KEY")
     )
     checker_model: str | None = None
-    checker_base_url: Url = Field(
+    checker_base_url: ModelUrl = Field(
         None, validation_alias=_names("CRAG_CHECKER_BASE_URL", "CRAG_CHECKER_MODEL_BASE_URL")
     )
     checker_api_key: Key = Field(
         None, validation_alias=_names("CRAG_CHECKER_API_KEY", "CRAG_CHECKER_MODEL_API_KEY")
     )
     judge_model: str | None = None
-    judge_base_url: Url = Field(
+    judge_base_url: ModelUrl = Field(
         None, validation_alias=_names("CRAG_JUDGE_BASE_URL", "CRAG_JUDGE_MODEL_BASE_URL")
     )
     judge_api_key: Key = Field(
         None, validation_alias=_names("CRAG_JUDGE_API_KEY", "CRAG_JUDGE_MODEL_API_KEY")
     )
     embedding_model: str | None = None
-    embedding_base_url: Url = Field(
+    embedding_base_url: ModelUrl = Field(
         None, validation_alias=_names("CRAG_EMBEDDING_BASE_URL", "CRAG_EMBEDDING_MODEL_BASE_URL")
     )
     embedding_api_key: Key = Field(
@@ -188,7 +215,7 @@ class Settings(BaseSettings):
 
     # Knowledge base.
     kb: Folder = Path(".crag/kb")
-    chroma_url: str | None = None
+    chroma_url: ChromaUrl = None
     filter: Where = ()
     where: Where = ()
     collection: str = Field("crag", pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")

@@ -235,10 +235,20 @@ def _glue(text: str, spans: list[_Span]) -> list[_Span]:
             glued[-1] = _Span(glued[-1].start, span.end, span.leads and glued[-1].leads)
         else:
             glued.append(span)
-    if len(glued) > 1 and (glued[-1].leads or _is_short(text[glued[-1].start : glued[-1].end])):
+    if (
+        len(glued) > 1
+        and (glued[-1].leads or _is_short(text[glued[-1].start : glued[-1].end]))
+        and (glued[-1].leads or not _parts_table(text, *glued[-2:]))
+    ):
         last = glued.pop()
         glued[-1] = _Span(glued[-1].start, last.end)
     return glued
+
+
+def _parts_table(text: str, before: _Span, span: _Span) -> bool:
+    """Whether a table begins or ends between two spans: its rows are no part of the prose around it."""
+    last = text[before.start : before.end].rpartition("\n")[2]
+    return bool(_TABLE.match(last)) != bool(_TABLE.match(text[span.start : span.end]))
 
 
 def _belongs(text: str, before: _Span, span: _Span) -> bool:
@@ -247,7 +257,7 @@ def _belongs(text: str, before: _Span, span: _Span) -> bool:
         return True
     if before.leads:
         return before.end - before.start < GLUED
-    if span.leads:
+    if span.leads or _parts_table(text, before, span):
         return False
     if _is_short(text[before.start : before.end]):
         return True

@@ -195,3 +195,28 @@ def test_what_was_filled_into_a_form_is_read_with_its_page() -> None:
     first, second = load(out.getvalue(), "a.pdf").documents
     assert first.page_content == "Please fill in.\nSurname: Lovelace"
     assert second.page_content == "The second page has no form."
+
+
+def test_a_hidden_sheet_is_left_out_and_said_to_be() -> None:
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for row in (["Item", "Total"], ["A", 2]):
+        book.active.append(row)
+    secret = book.create_sheet("Salaries")
+    secret.sheet_state = "veryHidden"
+    secret.append(["Ann", 999])
+    book.save(out)
+    loaded = load(out.getvalue(), "a.xlsx")
+    assert text_of(loaded) == "Item: A; Total: 2"
+    assert loaded.documents[0].metadata["title"] == "a"
+    assert loaded.warnings == ["hidden sheet(s) left out: Salaries; show them to have them read"]
+
+
+def test_what_a_cell_merged_over_rows_says_stands_in_each_of_them() -> None:
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for row in (["Region", "City", "Sales"], ["North", "A", 1], [None, "B", 2], ["South", "C", 3]):
+        book.active.append(row)
+    book.active.merge_cells("A2:A3")
+    book.save(out)
+    assert text_of(load(out.getvalue(), "a.xlsx")) == (
+        "Region: North; City: A; Sales: 1\nRegion: North; City: B; Sales: 2\nRegion: South; City: C; Sales: 3"
+    )

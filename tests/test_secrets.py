@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import pickle
 import platform
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from crag.eval.benchmark import main as benchmark
 from pydantic import SecretStr
 
-from crag import Settings, aask, calibrate, doctor, ingest
+from crag import Settings, aask, ask, calibrate, doctor, ingest
 from crag import run as run_command
 from crag.errors import CragError, SettingsError
 from crag.knowledge import sync
@@ -327,3 +328,47 @@ def test_the_index_holds_nothing_of_the_memory_it_is_written_from(tmp_path: Path
     index = [path for path in (tmp_path / "kb").rglob("*.bin") if path.stat().st_size]
     assert len(index) > 2
     assert [path.name for path in index if b"PLANTED" in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"chroma_url": "http://user:PLANTED-pass-7@127.0.0.1:9"},
+        {"openai_base_url": "http://127.0.0.1:9/v1?key=PLANTED-token-8", "embedding_model": "e"},
+        {"openai_base_url": "http://127.0.0.1:9/v1?key=PLANTED-token-8"},
+    ],
+    ids=["Chroma", "embeddings", "model"],
+)
+def test_what_lies_behind_an_error_holds_no_secret(values: dict[str, Any], tmp_path: Path) -> None:
+    """F85: error trackers write down the whole chain, attributes included; some send it on as a pickle."""
+    (tmp_path / "tides.md").write_text("Spring tides come twice a month, at new moon.")
+    settings = Settings(_env_file=None, kb=tmp_path / "kb", retries=0, **values)
+    own = {"retriever": retrieve} if "embedding_model" not in values and "chroma_url" not in values else {}
+    with pytest.raises(RunError) as raised:
+        ask("When do spring tides come?", settings=settings, **own)
+    errors: list[BaseException] = [raised.value]
+    if "chroma_url" in values:
+        with pytest.raises(CragError) as refused:
+            sync.ingest([tmp_path / "tides.md"], settings)
+        errors.append(refused.value)
+    for error in errors:
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), str(error))
+        assert b"PLANTED" not in pickle.dumps(error)
+        behind: BaseException | None = error
+        while behind is not None:
+            nothing_of_them(f"{behind!r} {behind} {vars(behind)}")
+            assert not hasattr(behind, "request")
+            behind = behind.__cause__ or behind.__context__
+
+
+def test_json_of_settings_holds_no_secret_of_an_address() -> None:
+    """F85: Python keeps the addresses, which a run needs."""
+    settings = Settings(
+        _env_file=None, openai_base_url="http://user:PLANTED-pass-7@127.0.0.1:9/v1",
+        searxng_url="http://127.0.0.1:9/?token=PLANTED-token-8", openai_api_key="sk-PLANTED-openai-1",
+        chroma_url="http://user:PLANTED-pass-7@127.0.0.1:9",
+    )  # fmt: skip
+    nothing_of_them(settings.model_dump_json())
+    assert json.loads(settings.model_dump_json())["searxng_url"] == "http://127.0.0.1:9/?token=***"
+    assert settings.model_dump()["searxng_url"] == "http://127.0.0.1:9/?token=PLANTED-token-8"

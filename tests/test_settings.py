@@ -175,3 +175,34 @@ def test_a_settings_file_that_may_not_be_read_is_one_line(
     monkeypatch.setattr("dotenv.main.DotEnv._get_stream", refused)
     with pytest.raises(SettingsError, match=r"\.env cannot be read \(Permission denied\)"):
         Settings(_env_file=file)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"openai_base_url": "http://127.0.0.1:8000/v1/chat/completions?key=SECRET"},
+         "OPENAI_BASE_URL: it ends in /chat/completions, which is added to it; "
+         "set it to what stands before that"),
+        ({"embedding_base_url": "http://127.0.0.1:8000/v1/embeddings/"},
+         "CRAG_EMBEDDING_BASE_URL: it ends in /embeddings, which is added to it; "
+         "set it to what stands before that"),
+        ({"openai_api_key": "Bearer sk-SECRET"},
+         "OPENAI_API_KEY: the key begins with Bearer, which is added to it; set it to what follows"),
+    ],
+)  # fmt: skip
+def test_what_is_added_to_addresses_and_keys_is_not_given_twice(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Settings(_env_file=None, **values)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://exa mple", "http://", "ftp://host", "http://h:99999", "h:0", "//"]
+)
+def test_the_address_of_a_chroma_server_is_checked_at_the_start(url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Settings(_env_file=None, chroma_url=url)
+    assert str(refused.value) == (
+        "CRAG_CHROMA_URL: not the address of a server; it should look like http://127.0.0.1:8000"
+    )
+    assert Settings(_env_file=None, chroma_url=" localhost:8000 ").chroma_url == "localhost:8000"

@@ -84,3 +84,36 @@ def test_records_stay_whole_where_text_of_that_length_is_cut() -> None:
 def test_metadata_goes_along_without_the_mark_for_markdown() -> None:
     passage = split([Document("# A\n\nB", metadata={"markdown": True, "page": 3, "source": "s"})])[0]
     assert passage.metadata == {"page": 3, "source": "s"}
+
+
+ROWS = "".join(f"| Widget number {i} of the series | {3 * i} EUR |\n" for i in range(60))
+
+
+def test_each_passage_of_a_long_table_begins_with_the_names_of_its_columns() -> None:
+    head = "| Name | Price |\n|---|---|\n"
+    passages = texts(f"# Goods\n\nOurs.\n\n{head}{ROWS}\nAsk for more.\n", markdown=True)
+    assert len(passages) == 3
+    assert passages[0].startswith(f"# Goods\n\nOurs.\n{head}| Widget number 0 of")
+    assert all(passage.startswith(f"# Goods\n\n{head}| Widget number") for passage in passages[1:])
+    assert [passage.count("| Name | Price |") for passage in passages] == [1, 1, 1]
+    assert passages[-1].endswith("| 177 EUR |\nAsk for more.")
+
+
+def test_a_table_without_a_rule_as_in_docx_is_named_by_its_full_first_row_and_by_no_other() -> None:
+    named = texts(f"| 名称 | 价格 |\n{ROWS}", markdown=True)
+    assert all(passage.startswith("| 名称 | 价格 |\n| Widget") for passage in named)
+    unnamed = texts(f"| | 价格 |\n{ROWS}", markdown=True)
+    assert all(passage.startswith("| Widget number") for passage in unnamed[1:])
+    assert len(named) == len(unnamed) == 3
+
+
+def test_tables_without_outer_bars_have_heads_too_each_its_own() -> None:
+    rows = ROWS.replace("| Widget", "Widget").replace(" |\n", "\n")
+    passages = texts(f"Name | Price\n--- | ---\n{rows}\nA | B\n--- | ---\n{rows}", markdown=True)
+    assert passages[1].startswith("Name | Price\n--- | ---\nWidget number")
+    assert passages[-1].startswith("A | B\n--- | ---\nWidget number")
+
+
+def test_a_first_row_of_whole_sentences_is_no_head() -> None:
+    passages = texts(f"| {'Long words. ' * 15}| {'More words. ' * 15}|\n{ROWS}", markdown=True)
+    assert all(passage.startswith("| Widget number") for passage in passages[1:])

@@ -96,6 +96,18 @@ def test_table_rows_and_list_items_are_strips():
     ]
 
 
+def test_short_table_rows_are_no_part_of_the_prose_around_the_table():
+    text = (
+        "The fees below hold from May on.\n\n| Fee | Days |\n|---|---|\n| 40 | 12 |\n| 25 | 5 |\n\n"
+        "Ask at the counter for reduced fees."
+    )
+    assert split_strips(text) == [
+        "The fees below hold from May on.",
+        "| Fee | Days |\n|---|---|\n| 40 | 12 |\n| 25 | 5 |",
+        "Ask at the counter for reduced fees.",
+    ]
+
+
 def test_a_wrapped_paragraph_is_not_cut_at_its_line_breaks():
     text = (
         "The lines of this paragraph are wrapped at seventy characters,\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from langchain_core.documents import Document
 
 from crag.knowledge.documents import PASSAGE_WEIGHT, heading_title, weight
+from crag.knowledge.table_heads import with_heads
 
 if TYPE_CHECKING:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -74,7 +75,7 @@ def _sections(text: str, splitter: "RecursiveCharacterTextSplitter") -> Iterator
         heading = PATH_MARK.join(path)
         if len(heading) > _LONGEST_PATH:
             heading = path[-1][:_LONGEST_PATH]
-        for piece in _joined(splitter.split_text(body)):
+        for piece in with_heads(_joined(splitter.split_text(body)), body):
             if re.search(r"\w", piece):
                 yield f"# {heading}\n\n{piece}" if heading else piece
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import DocumentError, ModelError
+from crag.errors import CragError, DocumentError, ModelError
 from crag.knowledge.chroma import place
 from crag.knowledge.documents import Loaded, NoTextError
 from crag.knowledge.lexical import lexical_index
@@ -20,6 +20,7 @@ from crag.knowledge.report import FileReport, IngestReport
 from crag.knowledge.store import KnowledgeBase, Metadata, model_id
 from crag.knowledge.walk import Found, Walk, absolute, walk
 from crag.knowledge.writer import FileRecord, Writer, writing
+from crag.redaction import unlinked
 from crag.settings import Settings
 
 BATCH = 64
@@ -46,7 +47,16 @@ def ingest(
     A file that cannot be read is "failed" in the report and keeps what was stored of it. Raises
     KnowledgeBaseError when nothing can be stored at all.
     """
-    embeddings = embeddings or settings_embeddings(settings)
+    try:
+        return _ingest(paths, settings, embeddings or settings_embeddings(settings), progress)
+    except CragError as error:
+        unlinked(error)
+        raise
+
+
+def _ingest(
+    paths: Sequence[Path | str], settings: Settings, embeddings: Embeddings, progress: Progress | None
+) -> IngestReport:
     tell = progress or (lambda done, total, what: None)
     began = time.monotonic()
     report = IngestReport(kb=place(settings), embedding=model_id(embeddings))

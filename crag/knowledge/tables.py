@@ -18,6 +18,8 @@ _DELIMITERS = ",;\t|"
 _SNIFFED = 5_000  # characters; the sniffer takes the square of their number
 _EXCEL_HINT = re.compile(r"\s*\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 _FORMULA_ALONE = re.compile(rb"<f(?:\s[^>]*)?(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+[0-9]+:[A-Z]+[0-9]+)[\"']")
+_TALLEST = 10_000  # rows of a merged cell that are filled; a column merged to the end of a sheet is a margin
 _NUMBER = re.compile(r"[-+$€£¥]*[\d.,%]+")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -35,20 +37,54 @@ def read_csv(text: str, title: str, delimiter: str | None = None) -> list[Docume
 def read_xlsx(data: bytes, title: str) -> tuple[list[Document], list[str]]:
     """Documents of one or more rows, sheet by sheet, and warnings.
 
-    Formulas give the value they had when saved; a warning counts those that have none.
+    Formulas give the value they had when saved; a warning counts those that have none. Hidden sheets are left
+    out, which a warning says; what stands in a cell merged over several rows stands in each of them.
     """
     import openpyxl
 
     book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     documents = []
-    for sheet in book.worksheets:
+    shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    hidden = [sheet.title for sheet in book.worksheets if sheet not in shown]
+    for sheet in shown:
         # Some programs write a wrong size, by which all cells but the first would be lost.
         sheet.reset_dimensions()
         rows = ([_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
-        name = title if len(book.worksheets) == 1 else f"{title} · {sheet.title}"
-        documents += _table(enumerate(rows, start=1), name)
+        name = title if len(shown) == 1 else f"{title} · {sheet.title}"
+        documents += _table(_filled(enumerate(rows, start=1), _merged(data, sheet)), name)
     book.close()
-    return documents, _uncomputed(data)
+    left_out = (
+        [f"hidden sheet(s) left out: {', '.join(hidden)}; show them to have them read"] if hidden else []
+    )
+    return documents, left_out + _uncomputed(data)
+
+
+def _merged(data: bytes, sheet: Any) -> dict[tuple[int, int], int]:
+    """For each merged cell below its first row, by row and column from 1 and 0, the row that holds its text."""
+    from openpyxl.utils import range_boundaries
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        found = _MERGED.findall(archive.read(sheet._worksheet_path.lstrip("/")))
+    held = {}
+    for left, top, _, bottom in (range_boundaries(area.decode()) for area in found):
+        held.update({(row, left - 1): top for row in range(top + 1, min(bottom, top + _TALLEST) + 1)})
+    return held
+
+
+def _filled(
+    numbered: Iterable[tuple[int, list[str]]], held: dict[tuple[int, int], int]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows with what a cell that was merged over several of them says in each."""
+    tops = {(top, column): "" for (_, column), top in held.items()}
+    columns = sorted({column for _, column in tops})
+    for number, row in numbered:
+        for column in columns:
+            if (number, column) in tops and column < len(row):
+                tops[number, column] = row[column]
+            elif (number, column) in held and any(row):
+                row += [""] * (column + 1 - len(row))
+                row[column] = tops[held[number, column], column]
+        yield number, row
 
 
 def _uncomputed(data: bytes) -> list[str]:
