@@ -29,12 +29,13 @@ def run(*arguments: str, stdin: str | None = None, cwd: Path | None = None, **en
     )
 
 
-def here(*arguments: str, stdin: str = "", cwd: Path | None = None, **environment: str) -> Done:
+def here(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None, **environment: str) -> Done:
     """The same command in this process, seconds faster."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
     told, said = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with (
         patch.dict(os.environ, _clean() | environment, clear=True),
-        patch("sys.stdin", TextIOWrapper(BytesIO(stdin.encode()), "utf-8")),
+        patch("sys.stdin", TextIOWrapper(BytesIO(given), "utf-8")),
         chdir(cwd or ROOT),
         redirect_stdout(told),
         redirect_stderr(said),

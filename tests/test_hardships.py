@@ -16,7 +16,7 @@ from crag import run
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.settings import Settings
-from tests.commands import ROOT
+from tests.commands import ROOT, here
 from tests.toy import ToyEmbeddings
 
 
@@ -130,13 +130,7 @@ def test_typos_and_unreadable_lines_of_the_settings_file_are_told_once_with_thei
 
 def test_a_command_that_fails_tells_each_bad_line_once_too(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("CRAG_KAY=3\nbroken line here\n", "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "crag.run", "q", "--kb", "nowhere"],
-        cwd=tmp_path,
-        env=os.environ | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
-        capture_output=True,
-        text=True,
-    )
+    done = here("q", "--kb", "nowhere", cwd=tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     assert done.stderr.splitlines() == [
         "crag: warning: .env, line 1: CRAG_KAY is not a setting; did you mean CRAG_K?",
         "crag: warning: .env, line 2: this is not NAME=value; it is ignored",
@@ -222,12 +216,7 @@ def test_a_folder_of_the_package_s_name_in_the_current_one_does_not_hide_it(tmp_
 
 @pytest.mark.parametrize("encoding", ["gbk", "utf-16", "utf-8-sig"])
 def test_a_question_is_read_in_the_encoding_that_the_shell_writes(encoding: str, sample_kb: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "crag.run", "--json", "--kb", str(sample_kb)],
-        input="什么是重排序？\n".encode(encoding),
-        capture_output=True,
-        timeout=120,
-    )
+    done = here("--json", "--kb", str(sample_kb), stdin="什么是重排序？\n".encode(encoding))
     assert json.loads(done.stdout)["question"] == "什么是重排序？"
 
 
