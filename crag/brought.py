@@ -10,6 +10,7 @@ from crag.aside import aside
 from crag.errors import SettingsError
 from crag.language import readable
 from crag.loops import PerLoop
+from crag.wording import kind_of
 
 
 class Limits(NamedTuple):
@@ -85,5 +86,4 @@ def told(error: BaseException) -> str:
 def needs(part: Any, name: str, method: str, what: str) -> None:
     """Raise SettingsError unless a part that was brought has a method."""
     if not hasattr(part, method) or isinstance(part, type):
-        kind = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
-        raise SettingsError(f"{name} must be {what}, not {kind}")
+        raise SettingsError(f"{name} must be {what}, not {kind_of(part)}")

@@ -6,11 +6,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from crag.errors import CragError, SettingsError
 from crag.view import note, prepare_streams, printable
+from crag.wording import meant
 
 Advance = Callable[[str, int, int | None], None]
 """Told what is being done, how much is done, and of how much, where that is known."""
@@ -50,8 +50,8 @@ class Parser(argparse.ArgumentParser):
             return " (a text of several words needs quotation marks)"
         if given.split()[0] in self._option_string_actions:
             return " (options stand before --)"
-        near = get_close_matches(given.split()[0].split("=")[0], self._option_string_actions, 1, 0.75)
-        return f" (did you mean {near[0]}?)" if near else ""
+        hint = meant(given.split()[0].split("=")[0], self._option_string_actions, nearness=0.75)
+        return f" ({hint})" if hint else ""
 
 
 def value(text: str) -> str:

@@ -1,6 +1,5 @@
 """What is wrong with settings, in a person's words: values that do not fit, names and lines nobody reads."""
 
-import difflib
 import logging
 import os
 import re
@@ -8,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from crag.wording import meant
 
 _NOT_SETTINGS = frozenset({"CRAG_QUESTION"})
 
@@ -90,14 +91,14 @@ def _typo(name: str, known: set[str], where: str) -> str | None:
         return None
     # Vendors have names of their own, so only what is near one that is not set is told.
     unset = [one for one in known if one.startswith(vendor) and not os.environ.get(one)]
-    near = difflib.get_close_matches(upper, unset, n=1, cutoff=0.8)
-    return where + no_setting(name, near, upper) if near else None
+    hint = meant(upper, unset, nearness=0.8)
+    return f"{where}{name} is not a setting; {hint}" if hint else None
 
 
 def no_setting(name: str, known: Collection[str], sought: str | None = None) -> str:
     """That `name` is none of the `known` settings, and which is near it or, if given, near `sought`."""
-    near = difflib.get_close_matches(sought or name, known, n=1)
-    return f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+    hint = meant(sought or name, known)
+    return f"{name} is not a setting; {hint}".removesuffix("; ")
 
 
 @contextmanager

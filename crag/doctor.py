@@ -141,8 +141,8 @@ def _models(settings: "Settings") -> Iterator[Check]:
 
 
 def _model(settings: "Settings", endpoint: "Endpoint", roles: "list[Role]") -> Check:
-    from crag.llm_errors import host_of
     from crag.probes import Probe
+    from crag.servers import host_of
 
     probe = Probe(roles[0], endpoint, settings.timeout)
     found = probe.run()
@@ -190,7 +190,7 @@ def about(settings: "Settings") -> dict[str, dict[str, Any]]:
 
 def _shown(name: str, value: Any) -> str:
     from crag.conditions import shown
-    from crag.llm_errors import host_of
+    from crag.servers import host_of
 
     if name in {"filter", "where"}:
         return shown(value)

@@ -19,12 +19,16 @@ from crag.reading_claims import read_claims
 from crag.strips import split_strips
 from crag.terms import content_terms
 from crag.unclaimed import sentences, unclaimed
+from crag.wording import one_line
 
 SAME = 0.6
 """Share of a claim's terms that a sentence must hold to be the sentence that makes the claim."""
 
 SHOWN = 3
 """Unsupported claims that a reason names."""
+
+LONGEST_SHOWN = 120
+"""Characters shown of a claim, a sentence or a fact."""
 
 _MARKS = re.compile(r"\s*\[\d{1,3}\]")
 _QUOTED_LINE = re.compile(r"(?<=\])\n(?=[“\"「])")
@@ -70,25 +74,23 @@ def _sentences(answer: str) -> list[str]:
 def warn_of_citations(answer: str, claims: Sequence[Claim]) -> None:
     """Put `unsupported_citations` into the run's warnings."""
     for number, sentence in unsupported_citations(answer, claims):
-        meter().warn(f"[{number}] does not support: {shortened(sentence)}")
+        meter().warn(f"[{number}] does not support: {one_line(sentence, LONGEST_SHOWN)}")
 
 
 def faults(claims: Sequence[Claim], missing: Sequence[str]) -> str | None:
     """What speaks against an answer: claims without support and facts that are not in its documents."""
-    unsupported = [f"“{shortened(claim['text'])}”" for claim in claims if not claim["supported_by"]]
+    unsupported = [
+        f"“{one_line(claim['text'], LONGEST_SHOWN)}”" for claim in claims if not claim["supported_by"]
+    ]
     more = f" and {len(unsupported) - SHOWN} more" if len(unsupported) > SHOWN else ""
     said = []
     if unsupported:
         said.append(f"not supported: {', '.join(unsupported[:SHOWN])}{more}")
     if missing:
-        said.append(f"not in the sources: {', '.join(shortened(fact) for fact in missing[:10])}")
+        said.append(
+            f"not in the sources: {', '.join(one_line(fact, LONGEST_SHOWN) for fact in missing[:10])}"
+        )
     return "; ".join(said) or None
-
-
-def shortened(text: str, longest: int = 120) -> str:
-    """One line of a text."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def _share(text: str, words: set[str]) -> float:
@@ -146,7 +148,7 @@ class ModelChecker:
         shown = sorted({n for place in left for n in (place - 1, place) if n >= 0})
         rest = "\n".join(said[n] for n in shown)
         judged = await self._judged(question, rest, sources, claimless=True)
-        unchecked = ", ".join(f"“{shortened(said[n])}”" for n in left[:SHOWN])
+        unchecked = ", ".join(f"“{one_line(said[n], LONGEST_SHOWN)}”" for n in left[:SHOWN])
         if isinstance(judged, str):
             return Check(False, f"unverified: not checked: {unchecked} ({judged})", claims)
         if against := _against(judged, []):
@@ -185,7 +187,7 @@ class ModelChecker:
                 or any(not claim["supported_by"] for claim in claims)
             ):
                 return _Judged(verdict, claims)
-        said = shortened(reply, 80)
+        said = one_line(reply, 80)
         return f"{self._chat.name} replied {said!r}" if said else f"{self._chat.name} said nothing"
 
 

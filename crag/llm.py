@@ -18,14 +18,14 @@ from crag.budget import count_tokens
 from crag.errors import CeilingError, ModelError
 from crag.language import readable
 from crag.llm_client import OpenAIClient
-from crag.llm_errors import host_of, model_error, refused_parameter
+from crag.llm_errors import model_error, refused_parameter
 from crag.llm_retry import pause
 from crag.llm_shape import UNFINISHED, WITHHELD
 from crag.loops import PerLoop
 from crag.metering import meter
 from crag.redaction import remember
 from crag.reply_cache import ReplyCache
-from crag.servers import OPENAI_URL
+from crag.servers import OPENAI_URL, host_of
 from crag.settings import Endpoint, Names, Role, Settings
 from crag.thinking import begins_in_thought, strip_thinking
 

@@ -1,28 +1,21 @@
 """Model vendors' failures, turned into one line each: what happened, what to do, which model and server."""
 
 import re
-import time
 from collections.abc import Iterable
-from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
 from crag.errors import ContextTooLongError, ModelError
 from crag.llm_shape import NotStreamedError
 from crag.llm_words import words_of
 from crag.redaction import masked, redact
-from crag.servers import REDIRECT
+from crag.servers import REDIRECT, asked_wait
 from crag.settings import Names, Role
+from crag.wording import one_line
 
-__all__ = ["host_of", "model_error", "redact"]
+LONGEST_SAID = 160
+"""Characters shown of what a server says."""
 
 _SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 """What the client raises on replies that are not OpenAI-shaped: bad JSON, no choices, an HTML page."""
-
-
-def host_of(base_url: str) -> str:
-    """Host and port of a URL, for messages: never a path, a query or credentials."""
-    parts = urlsplit(base_url)
-    return parts.netloc.rpartition("@")[2] or base_url
 
 
 def model_error(
@@ -48,7 +41,7 @@ def model_error(
     failure.passing = failure.limited or not (
         isinstance(error, ModelError) or (status and status < 500 and status not in {408, 409, 425})
     )
-    failure.wait = _retry_after(error)
+    failure.wait = _asked_wait(error)
     return failure
 
 
@@ -81,18 +74,8 @@ def refused_parameter(error: Exception) -> str | None:
     return next((name for name, said in _REFUSED.items() if said.search(str(error))), None)
 
 
-def _retry_after(error: Exception) -> float | None:
-    """Seconds that the server asks to wait, given as milliseconds, seconds or a date."""
-    response = getattr(error, "response", None)
-    headers = getattr(response, "headers", {})
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        said = str(headers.get(name, "")).strip()
-        if re.fullmatch(r"\d{1,30}(\.\d+)?", said):
-            return float(said) / unit
-    try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
-    except ValueError:
-        return None
+def _asked_wait(error: Exception) -> float | None:
+    return asked_wait(getattr(getattr(error, "response", None), "headers", {}))
 
 
 def is_lost_connection(error: Exception) -> bool:
@@ -126,7 +109,7 @@ def _reason(error: Exception, *, role: Role, names: Names, timeout: float) -> st
                 f"and the name in {names.model}"
             )
         case 402 | 429:
-            wait = _retry_after(error)
+            wait = _asked_wait(error)
             asked = f"; it asks to wait {round(wait, 1):g} s" if wait and wait >= 0.1 else ""
             return (
                 f"the quota or rate limit is used up ({status}{said}){asked}; wait, lower CRAG_CONCURRENCY "
@@ -204,5 +187,4 @@ def _cause(error: BaseException) -> str:
 
 def _short(text: str) -> str:
     # Masked before it is cut, lest half a key be left.
-    text = " ".join(masked(text).split())
-    return text if len(text) <= 160 else text[:157] + "…"
+    return one_line(masked(text), LONGEST_SAID)

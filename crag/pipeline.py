@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from importlib import import_module
 from threading import Lock, Thread
 from types import ModuleType
@@ -24,6 +23,7 @@ from crag.services import Own, Services, build_services, narrowed
 from crag.settings import GRAPHS, Settings
 from crag.state import CRAGInput, CRAGState, Graph, asked, standalone
 from crag.threads import check_thread, checkpointer, thread_id
+from crag.wording import kind_of, meant
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
@@ -175,8 +175,7 @@ def checked_settings(given: object) -> Settings:
     if given is None:
         return Settings()
     if not isinstance(given, Settings):
-        kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-        raise SettingsError(f"settings must be Settings(…), not {kind}")
+        raise SettingsError(f"settings must be Settings(…), not {kind_of(given)}")
     return given
 
 
@@ -185,8 +184,7 @@ def _own(given: dict[str, Any]) -> Own:
     names = [field.name for field in fields(Own)]
     for name in given:
         if name not in names:
-            close = get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]}?" if close else f"own parts are {', '.join(names)}"
+            hint = meant(name, names, f"own parts are {', '.join(names)}")
             raise SettingsError(f"{name} is no option; {hint}")
     return Own(**given)
 

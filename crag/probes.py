@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from crag.aside import within
 from crag.errors import ModelError
 from crag.knowledge.vectors import read_vectors
-from crag.llm_errors import host_of, redact
 from crag.llm_shape import completion
 from crag.llm_words import words_of
-from crag.servers import NO_KEY, OPENAI_URL, is_loopback
+from crag.redaction import redact
+from crag.servers import NO_KEY, OPENAI_URL, bare_url, host_of, is_loopback
 from crag.settings import Endpoint, Names, Role
 
 Wrong = Literal["url", "model", "key", "proxy", "certificate", "quota", "server"]
@@ -121,7 +121,7 @@ class Probe:
         return (
             remedy
             if ends
-            else f"{remedy}: most servers want it to end in /v1, this is {_bare(self.base_url)}"
+            else f"{remedy}: most servers want it to end in /v1, this is {bare_url(self.base_url)}"
         )
 
     def _shape(self, reply: Any) -> Finding:
@@ -162,8 +162,3 @@ def proxy_of(url: str) -> str | None:
     proxies = urllib.request.getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all")
     return host_of(found) if found else None
-
-
-def _bare(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{host_of(url)}{parts.path}"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from crag.numerals import QUOTED
 from crag.reading import FULLWIDTH, read_score, strip_thinking
 from crag.terms import terms
+from crag.wording import one_line
 
 LONGEST_REASON = 300
 """Characters of a reason that are kept."""
@@ -136,7 +137,4 @@ def _worth(text: str, *, labelled: bool) -> float:
 
 
 def _reason(text: str) -> str | None:
-    line = " ".join(text.split())
-    if not re.search(r"[^\W\d_]", line):
-        return None
-    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
+    return one_line(text, LONGEST_REASON) if re.search(r"[^\W\d_]", text) else None

@@ -1,6 +1,10 @@
-"""What is true of model servers whatever they serve: addresses and keys."""
+"""What is true of servers whatever they serve: addresses, keys, and how long they ask to wait."""
 
 import ipaddress
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -18,6 +22,33 @@ def is_loopback(base_url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def host_of(url: str) -> str:
+    """Host and port of a URL, for messages: never a path, a query or credentials."""
+    return urlsplit(url).netloc.rpartition("@")[2] or url
+
+
+def bare_url(url: str) -> str:
+    """A URL without what may be secret in it: login, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2]
+    return f"{parts.scheme}://{host_of(url)}{parts.path}" if parts.netloc else url.rpartition("@")[2]
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to wait, given as milliseconds, seconds or a date; None if it does not."""
+    said = ""
+    for name, unit in (("Retry-After-Ms", 1000), ("Retry-After", 1)):
+        said = str(headers.get(name, "")).strip()
+        if re.fullmatch(r"\d{1,30}(\.\d+)?", said):
+            return float(said) / unit
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except ValueError:
+        return None
 
 
 def keep_to_server(response: Any) -> None:

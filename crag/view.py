@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from crag.wording import one_line
+
 if TYPE_CHECKING:
     from crag.answer import Answer, ScoredDocument
 
@@ -110,8 +112,7 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
 def _document(document: "ScoredDocument") -> str:
     score = "  –  " if document.score is None else f"{document.score:5.2f}"
     mark = "kept   " if document.kept else "dropped"
-    text = " ".join(document.text.split())
-    short = text if len(text) <= SHOWN_OF_A_DOCUMENT else text[: SHOWN_OF_A_DOCUMENT - 1] + "…"
+    short = one_line(document.text, SHOWN_OF_A_DOCUMENT)
     # Without a model the reason is a sentence of the document, perhaps the one that is shown.
     repeated = (document.reason or "").rstrip("…") in short
     reason = "" if repeated else f" ({document.reason})"

@@ -1,6 +1,5 @@
 """A gate for continuous integration: metrics that must not be too low, or lower than they were."""
 
-import difflib
 import math
 from codecs import BOM_UTF8
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from crag.errors import CragError, SettingsError
+from crag.wording import meant
 
 from .journal import differences
 from .records import Metric, MetricResult, Provenance, Result
@@ -46,8 +46,7 @@ def parse_limit(text: str, flag: str, systems: Sequence[str], metrics: Sequence[
         )
     names = [known.name for known in metrics]
     if metric not in names:
-        near = difflib.get_close_matches(metric, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+        hint = meant(metric, names, f"there are {', '.join(names)}")
         raise SettingsError(f"{flag} {text}: {metric} is not measured here; {hint}")
     if dot and system not in systems:
         raise SettingsError(f"{flag} {text}: no system {system} is asked; there are {', '.join(systems)}")

@@ -7,11 +7,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from crag.errors import SettingsError
+from crag.servers import bare_url
 from crag.settings import Settings
 
 from .records import Provenance, Sample
@@ -94,15 +94,10 @@ def plain_settings(settings: Settings) -> dict[str, str]:
     for name, value in settings.model_dump().items():
         if isinstance(value, SecretStr) or name.endswith("_key") or name in _PLACES or value is None:
             continue
-        plain[name] = _bare_url(str(value)) if name.endswith("_url") else str(value)
+        plain[name] = bare_url(str(value)) if name.endswith("_url") else str(value)
     if settings.calibrated is not None:  # what it says counts, not where it stands
         plain["calibration"] = _sha256_of_text(settings.calibrated.model_dump_json().encode())[:12]
     return plain
-
-
-def _bare_url(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else url
 
 
 def used_models(system: System, settings: Settings) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from crag.answer import Answer
 from crag.errors import CragError
-from crag.llm_errors import redact
 from crag.pipeline import RunError, aask
+from crag.redaction import redact
 from crag.settings import Settings
 
 from .journal import Journal

@@ -1,14 +1,14 @@
 """What is compared: a graph and the settings in which it differs from the others."""
 
-import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from crag.errors import SettingsError
 from crag.redaction import masked
 from crag.settings import GRAPHS, Role, Settings
+from crag.wording import meant
 
 SHARED = (
     "kb",
@@ -140,6 +140,6 @@ def _check(name: str, graph: str) -> None:
         raise SettingsError(f"a key must not stand in a system's name; set CRAG_{name.upper()} instead")
 
 
-def _near(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _near(name: str, known: Iterable[str]) -> str:
+    hint = meant(name, known)
+    return f"; {hint}" if hint else ""

@@ -17,6 +17,7 @@ from crag.interfaces import Grade
 from crag.knowledge.embeddings import EmbeddedEmbeddings
 from crag.language import language_of
 from crag.metering import meter
+from crag.wording import one_line
 
 LEAST_INFORMATION = 8.0
 """Nats that the terms of a question hold at least; every word that names something holds more."""
@@ -80,7 +81,7 @@ class EmbeddedEvaluator:
             meter().warn(f"unscored document: {error}")
             return Grade(score=None, reason=f"unscored: {error}")
         best = max(zip(judged.strip_scores, judged.passage.strips, strict=True), default=(0.0, ""))[1]
-        return Grade(score=judged.score, reason=_shortened(best) or None)
+        return Grade(score=judged.score, reason=one_line(best, _REASON) or None)
 
     async def judge(self, question: str, documents: Sequence[Document]) -> list[Judged]:
         """Each document with its probability and those of its strips alone. Raises ModelError."""
@@ -117,11 +118,6 @@ def pair_of(question: Question, text: str) -> Literal["same", "cross"]:
 
 def _alone(strip: str, vector: Array) -> Passage:
     return Passage(strip, vector, [strip], vector[None, :], [0])
-
-
-def _shortened(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _REASON else text[: _REASON - 1] + "…"
 
 
 @cache

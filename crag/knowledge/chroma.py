@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -16,8 +15,9 @@ from urllib.parse import urlsplit
 
 from crag.complaints import quiet_parser
 from crag.errors import KnowledgeBaseError
-from crag.servers import is_loopback
+from crag.servers import bare_url, is_loopback
 from crag.settings import Settings
+from crag.wording import first_line
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -27,25 +27,18 @@ LEXICAL, LOCK, HOLDER = "lexical", ".writing.lock", ".writing.by"
 
 _DATABASE = "chroma.sqlite3"
 _NOT_CHROMA = frozenset({LEXICAL, LOCK, HOLDER})
-_COLOUR = re.compile(r"\x1b\[\d*m")
 _REPLY_TIME = 10.0  # seconds for a server's first sign of life
 
 
 def place(settings: Settings) -> str:
     """Where the knowledge base is, in a person's words: the absolute folder, or the server's address."""
-    return _bare(settings.chroma_url) if settings.chroma_url else str(settings.kb.absolute())
-
-
-def _bare(url: str) -> str:
-    """A URL without the user and password it may hold."""
-    scheme, found, rest = url.rpartition("//")
-    return scheme + found + rest.rpartition("@")[2]
+    return bare_url(settings.chroma_url) if settings.chroma_url else str(settings.kb.absolute())
 
 
 def ingest_command(settings: Settings, paths: str = "PATH") -> str:
     """The command that fills this knowledge base."""
     if settings.chroma_url:
-        return f"CRAG_CHROMA_URL={_bare(settings.chroma_url)} python -m crag.ingest {paths}"
+        return f"CRAG_CHROMA_URL={bare_url(settings.chroma_url)} python -m crag.ingest {paths}"
     return f"python -m crag.ingest {paths} --kb {settings.kb}"
 
 
@@ -229,7 +222,7 @@ def _server(url: str) -> "Client":
         return client
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise KnowledgeBaseError(
-            f"no Chroma server answers at {_bare(url)} ({_first_line(error)}); "
+            f"no Chroma server answers at {bare_url(url)} ({first_line(error)}); "
             "start it (chroma run --path DIR) or unset CRAG_CHROMA_URL"
         ) from None
 
@@ -248,7 +241,7 @@ def translated(settings: Settings) -> Iterator[None]:
             from chromadb.errors import ChromaError
     except RuntimeError as error:
         raise KnowledgeBaseError(
-            f"Chroma cannot run here ({_first_line(error)}); use a Python with SQLite 3.35 or newer, "
+            f"Chroma cannot run here ({first_line(error)}); use a Python with SQLite 3.35 or newer, "
             "or a Chroma server by CRAG_CHROMA_URL"
         ) from None
     try:
@@ -258,7 +251,7 @@ def translated(settings: Settings) -> Iterator[None]:
 
 
 def _explained(settings: Settings, error: Exception) -> KnowledgeBaseError:
-    text, where = _first_line(error), place(settings)
+    text, where = first_line(error), place(settings)
     low = text.lower()
     if "locked" in low:
         return UnsettledError(
@@ -302,8 +295,3 @@ def _is_full(error: Exception, text: str) -> bool:
             "disk i/o",
         )
     )
-
-
-def _first_line(error: Exception) -> str:
-    text = _COLOUR.sub("", str(error)).strip()
-    return " ".join((text.splitlines() or [""])[0].split()) or type(error).__name__

@@ -15,10 +15,10 @@ from crag.aside import within
 from crag.errors import ModelError
 from crag.knowledge.e5 import PASSAGE, QUERY, weights_file
 from crag.knowledge.vectors import read_vectors
-from crag.llm_errors import host_of, model_error
+from crag.llm_errors import model_error
 from crag.llm_retry import pause
 from crag.metering import meter
-from crag.servers import NO_KEY, OPENAI_URL, is_loopback, keep_to_server
+from crag.servers import NO_KEY, OPENAI_URL, host_of, is_loopback, keep_to_server
 from crag.settings import Endpoint
 
 OPENAI_BATCH, OTHER_BATCH = 256, 10

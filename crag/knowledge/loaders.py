@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentError
 from crag.knowledge.decoding import decode
 from crag.knowledge.documents import Loaded, NoTextError, clean
+from crag.wording import first_line
 
 MAX_BYTES = 100_000_000
 """Larger files are refused: split them, so that one failure does not cost hours."""
@@ -70,8 +71,7 @@ def load_bytes(data: bytes, path: Path, source: str | None = None) -> Loaded:
     except DocumentError:
         raise
     except Exception as error:  # the parsers raise anything on damaged files
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise DocumentError(f"damaged or not really {kind.upper()}: {reason}") from error
+        raise DocumentError(f"damaged or not really {kind.upper()}: {first_line(error)}") from error
     loaded.documents = [document for document in loaded.documents if document.page_content.strip()]
     if not loaded.documents:
         raise NoTextError("no text was found in it")

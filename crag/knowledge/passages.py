@@ -12,6 +12,7 @@ from crag.knowledge.store import FILE, LANG, POSITION, STRIPS, Metadata
 from crag.language import language_of
 from crag.settings import Settings
 from crag.strips import split_strips
+from crag.wording import first_line
 
 
 def settings_embeddings(settings: Settings) -> Embeddings:
@@ -56,8 +57,7 @@ def _embed(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     except CragError:
         raise
     except Exception as error:
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise ModelError(f"the embeddings failed: {reason}") from error
+        raise ModelError(f"the embeddings failed: {first_line(error)}") from error
     if len(vectors) != len(texts):
         raise ModelError(f"the embeddings gave {len(vectors)} vectors for {len(texts)} texts")
     return vectors

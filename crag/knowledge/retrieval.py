@@ -17,6 +17,7 @@ from crag.knowledge.store import LANG, OWN, STRIPS, KnowledgeBase, Stored
 from crag.language import language_of
 from crag.metering import meter
 from crag.terms import terms
+from crag.wording import first_line
 
 if TYPE_CHECKING:
     from crag.embedded.vectors import PassageVectors
@@ -157,8 +158,7 @@ class HybridRetriever:
         except CragError:
             raise
         except Exception as error:
-            reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-            raise ModelError(f"the embeddings failed: {reason}") from error
+            raise ModelError(f"the embeddings failed: {first_line(error)}") from error
 
     def _document(self, candidate: _Candidate) -> Document:
         stored = candidate.passage

@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from crag.brought import Limits, called, storable
 from crag.errors import SettingsError, WebSearchError
 from crag.interfaces import WebSearch
-from crag.llm_errors import redact
 from crag.metering import meter
+from crag.redaction import redact
 from crag.web.results import (
     distinct,
     first_text,

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crag.aside import aside
 from crag.errors import WebSearchError
-from crag.llm_errors import host_of, redact
+from crag.llm_errors import LONGEST_SAID
 from crag.metering import meter
+from crag.redaction import redact
+from crag.servers import asked_wait, host_of
+from crag.wording import one_line
 
 if TYPE_CHECKING:
     from requests import Response
@@ -17,6 +20,9 @@ T = TypeVar("T")
 
 LONGEST_WAIT = 5.0
 """Seconds that a search waits at most for a service that asks for patience."""
+
+UNSAID_WAIT = 1.0
+"""Seconds before a service is asked again that does not say how long to wait."""
 
 _GRACE = 0.5
 """Seconds by which a client's own time limit comes first, as it also ends the thread."""
@@ -102,7 +108,8 @@ class Service:
         except ValueError:
             told = ""
         if status == 429:
-            wait = _wait(response.headers.get("Retry-After"))
+            wait = asked_wait(response.headers)
+            wait = UNSAID_WAIT if wait is None else wait
             reason = f"the rate limit is reached (429{told}); try again in {wait:g} s"
             return BusyError(self._line(reason), wait)
         remedy = "try again later" if status >= 500 else f"check {self.setting}"
@@ -125,18 +132,7 @@ class Service:
             reply = next((reply[key] for key in ("error", "detail", "message") if reply.get(key)), None)
         # Redacted before it is cut, lest half a key be left.
         text = redact(str(reply), [self.secret]) if isinstance(reply, (str, list)) else ""
-        return f": {text if len(text) <= 160 else text[:157] + '…'}" if text else ""
+        return f": {one_line(text, LONGEST_SAID)}" if text else ""
 
     def _line(self, reason: str) -> str:
         return redact(f"{self.name}: {reason}", [self.secret])
-
-
-def _wait(retry_after: str | None) -> float:
-    """Seconds that a Retry-After header (a number or a date) asks for; 1 when it does not say."""
-    from urllib3.exceptions import InvalidHeader
-    from urllib3.util import Retry
-
-    try:
-        return float(Retry().parse_retry_after(retry_after)) if retry_after else 1.0
-    except InvalidHeader:
-        return 1.0

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from crag.errors import CragError, ModelError
 from crag.llm import chat_model
-from crag.llm_errors import redact
 from crag.loops import PerLoop
 from crag.metering import Meter, meter, metered
+from crag.redaction import redact
 from crag.settings import Endpoint, Settings
 
 from .reading import read_json

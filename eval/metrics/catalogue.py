@@ -1,10 +1,10 @@
 """The metrics by name: what each of them means, who judges it, and what that takes."""
 
-import difflib
 from collections.abc import Sequence
 
 from crag.errors import SettingsError
 from crag.settings import Settings
+from crag.wording import meant
 
 from ..records import Metric
 
@@ -58,8 +58,7 @@ def metrics(settings: Settings, names: Sequence[str] | None) -> list[Metric]:
         return [metric for metric in METRICS.values() if judge or not metric.judged]
     for name in names:
         if name not in METRICS:
-            near = difflib.get_close_matches(name, METRICS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(METRICS)}"
+            hint = meant(name, METRICS, f"there are: {', '.join(METRICS)}")
             raise SettingsError(f"no metric is called {name!r}; {hint}")
     judged = [name for name in dict.fromkeys(names) if name in _JUDGED]
     if judged and judge is None:

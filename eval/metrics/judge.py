@@ -9,9 +9,9 @@ from crag.grounding import without_citations
 from crag.knowledge.passages import settings_embeddings
 from crag.knowledge.store import model_id
 from crag.language import Language
-from crag.llm_errors import host_of, redact
 from crag.metering import metered
-from crag.servers import OPENAI_URL
+from crag.redaction import redact
+from crag.servers import OPENAI_URL, host_of
 from crag.settings import Settings
 
 from ..records import Metric, Row, Sample, Score
