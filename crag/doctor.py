@@ -103,7 +103,7 @@ def _home(text: str) -> str:
 
 
 def _knowledge_base(settings: "Settings") -> str:
-    from crag.knowledge.chroma import place
+    from crag.knowledge.chroma_errors import place
     from crag.knowledge.filtering import clause
     from crag.knowledge.passages import settings_embeddings
     from crag.knowledge.store import KnowledgeBase, model_id

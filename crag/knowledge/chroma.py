@@ -1,20 +1,18 @@
-"""Chroma: a client for the folder or server the settings name, and its errors as one line of ours."""
+"""Chroma: one client for the folder or server the settings name, shared by all of this process."""
 
-import errno
 import os
 import shutil
-import sqlite3
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from crag.complaints import quiet_parser
 from crag.errors import KnowledgeBaseError
+from crag.knowledge.chroma_errors import missing, place, translated
 from crag.servers import bare_url, is_loopback
 from crag.settings import Settings
 from crag.wording import first_line
@@ -28,18 +26,6 @@ LEXICAL, LOCK, HOLDER = "lexical", ".writing.lock", ".writing.by"
 _DATABASE = "chroma.sqlite3"
 _NOT_CHROMA = frozenset({LEXICAL, LOCK, HOLDER})
 _REPLY_TIME = 10.0  # seconds for a server's first sign of life
-
-
-def place(settings: Settings) -> str:
-    """Where the knowledge base is, in a person's words: the absolute folder, or the server's address."""
-    return bare_url(settings.chroma_url) if settings.chroma_url else str(settings.kb.absolute())
-
-
-def ingest_command(settings: Settings, paths: str = "PATH") -> str:
-    """The command that fills this knowledge base."""
-    if settings.chroma_url:
-        return f"CRAG_CHROMA_URL={bare_url(settings.chroma_url)} python -m crag.ingest {paths}"
-    return f"python -m crag.ingest {paths} --kb {settings.kb}"
 
 
 class Connection:
@@ -148,16 +134,6 @@ def _state(settings: Settings, *, copied: bool) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_size) if copied else (found.st_ino,)
 
 
-def missing(settings: Settings, found: list[str] | None = None) -> KnowledgeBaseError:
-    """The error for a knowledge base, or a collection in it, that is not there."""
-    if found:
-        return KnowledgeBaseError(
-            f"no collection {settings.collection} at {place(settings)}, found: {', '.join(found)}; "
-            f"set CRAG_COLLECTION or run: {ingest_command(settings)}"
-        )
-    return KnowledgeBaseError(f"no knowledge base at {place(settings)}; run: {ingest_command(settings)}")
-
-
 def _options() -> Any:
     from chromadb.config import Settings as ChromaSettings
 
@@ -225,73 +201,3 @@ def _server(url: str) -> "Client":
             f"no Chroma server answers at {bare_url(url)} ({first_line(error)}); "
             "start it (chroma run --path DIR) or unset CRAG_CHROMA_URL"
         ) from None
-
-
-class UnsettledError(KnowledgeBaseError):
-    """A read that failed while another process may be writing; opened afresh the folder may be readable."""
-
-
-@contextmanager
-def translated(settings: Settings) -> Iterator[None]:
-    """Turn what Chroma, SQLite, the disk and the network raise into KnowledgeBaseError, in one line."""
-    import httpx
-
-    try:
-        with quiet_parser():  # chromadb reads .env for itself, again and again
-            from chromadb.errors import ChromaError
-    except RuntimeError as error:
-        raise KnowledgeBaseError(
-            f"Chroma cannot run here ({first_line(error)}); use a Python with SQLite 3.35 or newer, "
-            "or a Chroma server by CRAG_CHROMA_URL"
-        ) from None
-    try:
-        yield
-    except (ChromaError, sqlite3.Error, OSError, httpx.HTTPError, RuntimeError, ValueError) as error:
-        raise _explained(settings, error) from error
-
-
-def _explained(settings: Settings, error: Exception) -> KnowledgeBaseError:
-    text, where = first_line(error), place(settings)
-    low = text.lower()
-    if "locked" in low:
-        return UnsettledError(
-            f"the knowledge base at {where} is busy: another process is writing; try again when it is done"
-        )
-    trouble = _trouble(settings, error, text, where)
-    if trouble:
-        return KnowledgeBaseError(trouble)
-    return UnsettledError(f"the knowledge base at {where} failed: {text}")
-
-
-def _trouble(settings: Settings, error: Exception, text: str, where: str) -> str | None:
-    low = text.lower()
-    if _is_full(error, low):
-        return (
-            f"the knowledge base at {where} could not be written ({text}): the disk is full or failing; "
-            "make room and run again"
-        )
-    if "malformed" in low or "not a database" in low or "no such table" in low:
-        again = ingest_command(settings)
-        return f"the knowledge base at {where} is damaged ({text}); delete it and run: {again}"
-    if "readonly" in low or "read-only" in low or isinstance(error, PermissionError):
-        return f"the knowledge base at {where} cannot be written ({text}); choose another with --kb DIR"
-    if "dimension" in low:
-        return (
-            f"the knowledge base at {where} holds other embeddings ({text}); run: {ingest_command(settings)}"
-        )
-    return None
-
-
-def _is_full(error: Exception, text: str) -> bool:
-    return getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(
-        said in text
-        for said in (
-            "no space left",
-            "disk is full",
-            "disk full",
-            "file too large",
-            "quota exceeded",
-            "failed to apply logs",  # what Chroma makes of a disk it cannot write to
-            "disk i/o",
-        )
-    )

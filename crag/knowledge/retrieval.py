@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 from crag.conditions import Conditions
 from crag.errors import CragError, KnowledgeBaseError, ModelError
-from crag.knowledge.chroma import ingest_command, place
+from crag.knowledge.chroma_errors import ingest_command, place
 from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
 from crag.knowledge.lexical import LexicalIndex, lexical_index
 from crag.knowledge.store import LANG, OWN, STRIPS, KnowledgeBase, Stored

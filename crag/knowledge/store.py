@@ -10,7 +10,8 @@ from langchain_core.embeddings import Embeddings
 
 from crag.errors import KnowledgeBaseError
 from crag.knowledge.blank_memory import blank_memory
-from crag.knowledge.chroma import UnsettledError, connect, ingest_command, missing, place, translated
+from crag.knowledge.chroma import connect
+from crag.knowledge.chroma_errors import UnsettledError, ingest_command, missing, place, translated
 from crag.knowledge.documents import RESERVED
 from crag.settings import Settings
 

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import CragError, DocumentError, ModelError
-from crag.knowledge.chroma import place
+from crag.knowledge.chroma_errors import place
 from crag.knowledge.documents import Loaded, NoTextError
 from crag.knowledge.lexical import lexical_index
 from crag.knowledge.loaders import is_blank, load_bytes, read_bytes

@@ -13,7 +13,8 @@ from langchain_core.embeddings import Embeddings
 
 from crag.errors import KnowledgeBaseError
 from crag.knowledge.blank_memory import blank_memory
-from crag.knowledge.chroma import HOLDER, LOCK, connect, translated
+from crag.knowledge.chroma import HOLDER, LOCK, connect
+from crag.knowledge.chroma_errors import translated
 from crag.knowledge.store import (
     CHANGED,
     DIMENSION,
