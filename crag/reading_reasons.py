@@ -55,6 +55,29 @@ _NEAR = re.compile(r"\brelated\b|有关", re.IGNORECASE)
 _YES = re.compile(r"\s*(?:yes|true|high|是|高)\b", re.IGNORECASE)
 _NO = re.compile(r"\s*(?:no|none|false|low|否|低|无)\b", re.IGNORECASE)
 
+_ABLE = (
+    r"(?:can(?:not|\s+not|['’]?t)|could(?:\s+not|n['’]t)|(?:am|['’]m)\s+(?:not\s+able|unable)\s+to"
+    r"|won['’]t|will\s+not)"
+)
+_PAGE = re.compile(r"\s*<(?:!doctype|\?xml|html|head|body)\b", re.IGNORECASE)
+_FAULT = re.compile(
+    r"\W*(?:\"?(?:error|detail|message|code)\"?\s*:|(?:http\s*)?[45][0-9]{2}\s+[a-z]"
+    r"|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|rate limit"
+    r"|upstream)",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    rf"\b(?:i|we)(?:\s+|(?=['’]m)){_ABLE}\s+(?:\w+\s+){{0,2}}?(?:help|assist|comply|answer|respond|provide|fulfil\w*|continue|discuss|engage"
+    r"|process|access)\b[^.;\n]*|(?:^\W*|[我们]|抱歉\W*|对不起\W*)(?:无法|不能|没办法|不便)(?:为[你您])?(?:提供|回答|协助|帮助|帮[你您]|处理|满足|完成|继续|讨论)"
+    r"[^。;\n]*",
+    re.IGNORECASE,
+)
+_UNDECIDED = re.compile(
+    rf"\b{_ABLE}\s+(?:\w+\s+)?(?:tell|say|determine|judge|decide|assess|evaluate)\b"
+    r"|(?:无法|不能|难以)(?:判断|判定|确定|评估|断定)",
+    re.IGNORECASE,
+)
+
 
 class Judgement(NamedTuple):
     """A score in [0, 1], the reason for it, and whether the score stands for words that leave it open."""
@@ -68,10 +91,11 @@ def read_judgement(reply: str) -> Judgement | None:
     """What a reply says of one text, or None when it says nothing.
 
     An explicit number is the score. Without one, relevant is worth RELEVANT, irrelevant IRRELEVANT, and all
-    else UNCLEAR, which is marked ambiguous (the reading rules of langchainrust's CorrectiveRAG).
+    else UNCLEAR, which is marked ambiguous (the reading rules of langchainrust's CorrectiveRAG). A web page,
+    a server's error and a refusal to help say nothing of a text.
     """
     text = strip_thinking(reply)[:_LONGEST].translate(FULLWIDTH).strip()
-    if not re.search(r"\w", text):
+    if not re.search(r"\w", text) or _PAGE.match(text):
         return None
     parts = _parts(text)
     said = parts.get("relevance", "" if "reason" in parts else text)
@@ -79,6 +103,8 @@ def read_judgement(reply: str) -> Judgement | None:
     score = _number(text, parts)
     if score is not None:
         return Judgement(score, _reason(parts.get("reason") or _besides_score(free)), ambiguous=False)
+    if _FAULT.match(text) or _is_refusal(said or text):
+        return None
     reason = _reason(parts.get("reason") or free)
     worth = _worth(said or text, labelled="relevance" in parts)
     return Judgement(worth, reason or _reason(said), ambiguous=worth == UNCLEAR)
@@ -124,11 +150,19 @@ def _besides_score(text: str) -> str:
     return "\n".join(line for line in lines if line[-1:] not in (":", "") and len(terms(line)) >= _LEAST)
 
 
+def _is_refusal(text: str) -> bool:
+    """Whether the model refuses to help and says no word of relevance beside that."""
+    rest, refused = _REFUSAL.subn(" ", text)
+    return bool(refused) and not any(word.search(rest) for word in (_NEGATIVE, _PARTIAL, _POSITIVE))
+
+
 def _worth(text: str, *, labelled: bool) -> float:
     if labelled and (answer := _YES.match(text) or _NO.match(text)):
         return RELEVANT if answer.re is _YES else IRRELEVANT
     rest, denied = _NEGATIVE.subn(" ", text)
     affirmed = _POSITIVE.search(rest)
+    if _UNDECIDED.search(text):
+        return UNCLEAR
     if denied:
         return UNCLEAR if affirmed else IRRELEVANT
     if _PARTIAL.search(rest) or not (affirmed or _NEAR.search(rest)):

@@ -54,6 +54,41 @@ async def test_a_failed_call_is_unscored_never_a_number(openai_server: Serve, re
     assert len(spent.warnings) == 1
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<!doctype html><title>502 Bad Gateway</title><p>Back to related pages, score: 0.9",
+        "502 Bad Gateway",
+        '{"error": "overloaded"}',
+        "I'm sorry, but I can't help with that.",
+        "I am unable to assist with requests related to this.",
+        "抱歉，我无法回答这个问题。",
+        "对不起，不能提供与此相关的内容。",
+        "Reason: I cannot comply.",
+    ],
+)
+def test_a_page_an_error_or_a_refusal_is_no_grade(reply: str) -> None:
+    assert read_grade(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("I'm sorry, the document is not relevant.", 0.2),
+        ("I cannot determine whether the document is relevant.", 0.4),
+        ("无法判断是否相关", 0.4),
+        ("The document cannot answer the question.", 0.4),
+        ("该文档无法回答这个问题。", 0.4),
+        ("I can't provide more. It is relevant.", 0.8),
+        ("Reason: I cannot help but agree that it fits.\nScore: 0.9", 0.9),
+    ],
+)
+def test_what_only_resembles_a_refusal_is_a_grade(reply: str, score: float) -> None:
+    grade = read_grade(reply)
+    assert grade is not None
+    assert grade["score"] == score
+
+
 async def test_the_reason_is_asked_for_before_the_score(openai_server: Serve) -> None:
     server = openai_server("理由：有答案。\n评分：1")
     assert await reason_grader(chat(server))("大潮多久来一次？", DOCUMENT) == {

@@ -1,6 +1,7 @@
 """What stands in `.env` and the environment, as editors, shells and copying leave it there."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 

@@ -60,7 +60,7 @@ def read_xlsx(data: bytes, title: str) -> tuple[list[Document], list[str]]:
 
 
 def _merged(data: bytes, sheet: Any) -> dict[tuple[int, int], int]:
-    """For each merged cell below its first row, by row and column from 1 and 0, the row that holds its text."""
+    """For each merged cell below its first, by row from 1 and column from 0, the row that holds its text."""
     from openpyxl.utils import range_boundaries
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
