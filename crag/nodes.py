@@ -17,7 +17,7 @@ from crag.grading import keep
 from crag.interfaces import Draft, Turn
 from crag.language import language_of
 from crag.metering import Meter, Spent, meter, metered
-from crag.services import Services
+from crag.parts import Services
 from crag.state import CRAGState, OneDocument, asked, standalone
 
 Update = dict[str, Any]

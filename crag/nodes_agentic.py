@@ -12,8 +12,8 @@ from crag.budget import pack
 from crag.interfaces import Grade
 from crag.metering import meter
 from crag.nodes import Update, identified
+from crag.parts import Services
 from crag.reasoning import ALTERNATIVES
-from crag.services import Services
 from crag.state import CRAGState, OneDocument, standalone
 
 Correction = Literal["filter", "alternatives", "web_search"]

@@ -4,7 +4,7 @@ from typing import Literal
 
 from crag.budget import pack
 from crag.nodes import Update, score
-from crag.services import Services
+from crag.parts import Services
 from crag.state import CRAGState, standalone
 
 Correction = Literal["refine_strips", "web_search"]

@@ -12,7 +12,7 @@ from crag.interfaces import Check, Turn
 from crag.language import language_of
 from crag.metering import meter
 from crag.nodes import Update, step
-from crag.services import Services
+from crag.parts import Services
 from crag.state import CRAGInput, CRAGState, standalone
 
 

@@ -7,8 +7,8 @@ from langgraph.graph import END, START, StateGraph
 from crag.errors import CeilingError
 from crag.interfaces import Turn
 from crag.nodes import Update, fresh, step
+from crag.parts import Services
 from crag.routing import FixedReplier
-from crag.services import Services
 from crag.state import CRAGInput, CRAGState
 
 

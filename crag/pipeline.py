@@ -1,31 +1,26 @@
 """The library: a question in, an Answer out. `ask` for sync callers, `aask` for async ones."""
 
-import asyncio
-import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import fields
-from importlib import import_module
-from threading import Lock, Thread
-from types import ModuleType
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from langgraph.errors import GraphRecursionError
 
 from crag import tracing
 from crag.answer import Answer, UsedThresholds, read_state
+from crag.background import on_background_loop
+from crag.built import built, checked_own, checked_settings, compiled, tuned
 from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited, cleaner
 from crag.language import readable
 from crag.llm import THOUGHTS
+from crag.parts import Services
 from crag.redaction import unlinked
-from crag.services import Own, Services, build_services, narrowed
-from crag.settings import GRAPHS, Settings
+from crag.services import build_services, narrowed
+from crag.settings import Settings
 from crag.state import CRAGInput, CRAGState, Graph, asked, standalone
 from crag.threads import check_thread, checkpointer, thread_id
-from crag.wording import kind_of, meant
 
-T = TypeVar("T")
 OnText = Callable[[str], None]
 
 STEPS = 50
@@ -50,7 +45,7 @@ def build_graph(name: str = "crag", settings: Settings | None = None, **own: Any
     (LangChain embeddings of the knowledge base), `web_search` (callable), `grader` (callable).
     Nothing is loaded or connected before the first question. Raises SettingsError.
     """
-    return _compile(name, build_services(checked_settings(settings), _own(own)))
+    return compiled(name, build_services(checked_settings(settings), checked_own(own)))
 
 
 async def aask(
@@ -77,8 +72,8 @@ async def aask(
     settings = checked_settings(settings)
     if on_text is not None and not callable(on_text):
         raise SettingsError(f"on_text must be a callable that takes text, not {type(on_text).__name__}")
-    built = _services(settings, _own(own))
-    services = tuned(graph, built.services)
+    known = built(settings, checked_own(own))
+    services = tuned(graph, known.services)
     if where:
         services = narrowed(services, where)
     began = time.perf_counter()
@@ -99,18 +94,18 @@ async def aask(
     stream = _Stream(on_text) if on_text else None
     thread = None if thread is None else thread_id(settings, thread)
     async with checkpointer(settings, thread) as saver:
-        compiled = _compile(graph, services) if where else built.graph(graph)
+        runnable = compiled(graph, services) if where else known.graph(graph)
         if saver:
-            compiled = compiled.copy({"checkpointer": saver})
+            runnable = runnable.copy({"checkpointer": saver})
         # An answer that may yet be withheld must not have been shown.
         modes: list[Any] = ["values", "messages"] if stream and not services.retry else ["values"]
         # Said here, because a question asked from within another graph would get that graph's limit.
         config: Any = {"recursion_limit": STEPS, "configurable": {"thread_id": thread} if thread else {}}
         if thread:
-            await check_thread(compiled, config, settings)
+            await check_thread(runnable, config, settings)
         try:
             with tracing.traced(wanted=untraced is None):
-                async for mode, event in compiled.astream(
+                async for mode, event in runnable.astream(
                     # A thread is kept as it is after a question; nobody would read a copy after each step.
                     CRAGInput(question=question),
                     config,
@@ -170,42 +165,6 @@ class _Stream:
             self._on_text(piece)
 
 
-def checked_settings(given: object) -> Settings:
-    """The settings that a caller gave, those of the environment for None. Raises SettingsError."""
-    if given is None:
-        return Settings()
-    if not isinstance(given, Settings):
-        raise SettingsError(f"settings must be Settings(…), not {kind_of(given)}")
-    return given
-
-
-def _own(given: dict[str, Any]) -> Own:
-    """The parts that a caller brings. Raises SettingsError for what is none."""
-    names = [field.name for field in fields(Own)]
-    for name in given:
-        if name not in names:
-            hint = meant(name, names, f"own parts are {', '.join(names)}")
-            raise SettingsError(f"{name} is no option; {hint}")
-    return Own(**given)
-
-
-def _compile(name: str, services: Services) -> Graph:
-    return cast("Graph", _graph(name).build(services))
-
-
-def tuned(name: str, services: Services) -> Services:
-    """The services as the graph `name` uses them: some have thresholds, k or parts of their own."""
-    own_numbers = getattr(_graph(name), "tuned", None)
-    return cast("Services", own_numbers(services)) if own_numbers else services
-
-
-def _graph(name: str) -> ModuleType:
-    if name not in GRAPHS:
-        raise SettingsError(f"no graph named {name!r}; there are {', '.join(GRAPHS)}")
-    # By name: type checkers cannot follow a package whose folder stands elsewhere.
-    return import_module(f"crag.graphs.{name}")
-
-
 def _thresholds(services: Services) -> UsedThresholds:
     used = services.thresholds
     return UsedThresholds(
@@ -224,73 +183,3 @@ def _idle(state: CRAGState, graph: str) -> dict[str, str]:
 
 def _judged(state: CRAGState, graph: str) -> bool:
     return "retrieval_verdict" in state and graph != "fixed" and not state.get("direct")
-
-
-class _Built:
-    """Services and the graphs made of them, for as long as they are among the last few used."""
-
-    def __init__(self, settings: Settings, own: Own) -> None:
-        self._settings = settings
-        self._own = own
-        self.services = build_services(settings, own)
-        self._graphs: dict[str, Graph] = {}
-
-    def serves(self, settings: Settings, own: Own) -> bool:
-        """Whether it was built from these; parts of a caller's own count only as the same object."""
-        parts = (field.name for field in fields(Own))
-        same = all(getattr(own, name) is getattr(self._own, name) for name in parts)
-        return same and (settings is self._settings or settings == self._settings)
-
-    def graph(self, name: str) -> Graph:
-        if name not in self._graphs:
-            self._graphs[name] = _compile(name, self.services)
-        return self._graphs[name]
-
-
-_built: list[_Built] = []
-_built_lock = Lock()
-
-
-def _services(settings: Settings, own: Own) -> _Built:
-    """The services of the last few settings are kept: opening a knowledge base is paid for once a process."""
-    with _built_lock:
-        for known in _built:
-            if known.serves(settings, own):
-                return known
-        built = _Built(settings, own)
-        _built[:] = [built, *_built[:3]]
-        return built
-
-
-_loop: asyncio.AbstractEventLoop | None = None
-_loop_thread: Thread | None = None
-_loop_lock = Lock()
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    while True:
-        try:
-            loop.run_forever()
-        except (KeyboardInterrupt, SystemExit):
-            # A task raised it and holds it for whoever awaits it; the others go on.
-            continue
-        return
-
-
-def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the one loop that sync callers share; clients and connections live on it."""
-    global _loop, _loop_thread
-    with _loop_lock:
-        if _loop is None or _loop_thread is None or not _loop_thread.is_alive():
-            _loop = asyncio.new_event_loop()
-            _loop_thread = Thread(target=_serve, args=(_loop,), name="crag", daemon=True)
-            _loop_thread.start()
-    if threading.get_ident() == _loop_thread.ident:
-        work.close()
-        raise SettingsError("ask waits for the loop that it is called from; use await aask(…) there")
-    future = asyncio.run_coroutine_threadsafe(work, _loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise

@@ -1,9 +1,8 @@
 """The only place that chooses: which part does what, from the settings and from what a caller brings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
 
 from crag.allowance import Ceiling
 from crag.answer import Models
@@ -11,104 +10,28 @@ from crag.batching import BatchGrader, EachGrader, ModelStripRefiner
 from crag.brought import Limits, needs
 from crag.calibration import EvaluatorIdentity
 from crag.conditions import Conditions, conditions
+from crag.embedded.parts import EmbeddedParts
 from crag.errors import SettingsError
 from crag.generation import ModelGenerator
-from crag.grading import LLMGrader, Thresholds
+from crag.grading import LLMGrader
 from crag.grounding import ModelChecker
-from crag.interfaces import (
-    Alternatives,
-    Checker,
-    Generator,
-    Grader,
-    PassageGrader,
-    Refiner,
-    Replier,
-    Retriever,
-    Rewriter,
-    Router,
-    WebSearch,
-)
+from crag.interfaces import Checker, Generator, Grader, Retriever, WebSearch
 from crag.later import Later, once
 from crag.llm import ChatModel, chat_model
 from crag.own import only, own_grader, own_retriever
+from crag.parts import Own, Services
 from crag.queries import KeywordRewriter
 from crag.reasoning import ModelAlternatives, reason_grader
 from crag.refinement import ModelRefiner
 from crag.routing import FixedReplier, ModelReplier, ModelRouter, RuleRouter
-from crag.settings import Origin, Role, Settings
-from crag.thresholds import InForce, embedded_identity, in_force, model_identity
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from crag.embedded.evaluator import EmbeddedEvaluator
-    from crag.embedded.vectors import PassageVectors
-    from crag.knowledge.retrieval import HybridRetriever
+from crag.settings import Role, Settings
+from crag.thresholds import embedded_identity, in_force, model_identity
 
 EMBEDDED = "embedded"
 WEB_HINT = (
     "web search is off; set TAVILY_API_KEY, or CRAG_WEB to duckduckgo, searxng or snapshot, "
     "to let corrections look beyond the knowledge base"
 )
-
-
-@dataclass(frozen=True)
-class Own:
-    """What the caller brings instead of ours; None keeps ours."""
-
-    retriever: Any = None
-    model: Any = None
-    embeddings: Any = None
-    web_search: Any = None
-    grader: Any = None
-
-
-@dataclass(frozen=True)
-class Services:
-    """Every part of a run, ready to be called; parts that load something load it at their first call.
-
-    `retriever_where` makes retrievers that see only what meets more conditions than the settings'.
-    `chosen` names the settings that somebody set; `model_grades` tells whether a chat model judges relevance.
-    `last_resort` answers where the `ceiling` of a question leaves no call for the model that should.
-    With `retry`, which needs `check`, an ungrounded answer is written once more. Without `route` the router
-    only makes follow-ups standalone.
-    """
-
-    retriever: Retriever
-    retriever_where: Callable[[Conditions], Retriever]
-    grader: Grader
-    passage_grader: PassageGrader
-    reason_grader: Grader
-    alternatives: Alternatives | None
-    rewriter: Rewriter | None
-    web: WebSearch | None
-    web_hint: str | None
-    refiner: Refiner
-    strip_refiner: Refiner
-    generator: Generator
-    reasons_generator: Generator
-    checker: Checker
-    check: bool | None
-    retry: bool
-    route: bool
-    router: Router
-    last_resort: Generator
-    ceiling: Ceiling | None
-    replier: Replier
-    thresholds: Thresholds
-    thresholds_source: Origin
-    k: int
-    web_results: int
-    context_tokens: int
-    models: Models
-    model_grades: bool
-    chosen: frozenset[str]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def source_without_calibration(self) -> Origin:
-        """Where the thresholds of a graph come from whose scores are others than those calibrated."""
-        return "default" if self.thresholds_source == "calibration" else self.thresholds_source
 
 
 def from_environment() -> Services:
@@ -124,7 +47,7 @@ def build_services(settings: Settings, own: Own) -> Services:
     grader = _chat(settings, own, "grader") if _model_grades(settings, own) else None
     helper = _chat(settings, own, "generator")
     judged = in_force(settings, _evaluator(settings, own, grader))
-    embedded = _Embedded(settings, own, judged)
+    embedded = EmbeddedParts(settings, own.embeddings, judged)
     one_grader = _grader(settings, own, grader, embedded)
     rewriter = Later(lambda: KeywordRewriter(helper)) if helper else None
     web = _web(settings, own)
@@ -218,7 +141,7 @@ def narrowed(services: Services, where: object) -> Services:
 
 
 def _retriever_where(
-    settings: Settings, own: Own, embedded: "_Embedded"
+    settings: Settings, own: Own, embedded: EmbeddedParts
 ) -> Callable[[Conditions], Retriever]:
     if own.retriever is not None:
         brought = own_retriever(own.retriever, _limits(settings))
@@ -232,21 +155,21 @@ def _limits(settings: Settings) -> Limits:
     return Limits(settings.timeout, "CRAG_TIMEOUT", settings.concurrency)
 
 
-def _grader(settings: Settings, own: Own, grader: ChatModel | None, embedded: "_Embedded") -> Grader:
+def _grader(settings: Settings, own: Own, grader: ChatModel | None, embedded: EmbeddedParts) -> Grader:
     if own.grader is not None:
         return own_grader(own.grader, _limits(settings))
     return Later(lambda: LLMGrader(grader)) if grader else Later(embedded.grader)
 
 
 def _generator(
-    settings: Settings, chat: ChatModel | None, embedded: "_Embedded", *, reasons: bool = False
+    settings: Settings, chat: ChatModel | None, embedded: EmbeddedParts, *, reasons: bool = False
 ) -> Generator:
     if chat is None:
         return Later(embedded.generator)
     return Later(lambda: ModelGenerator(chat, settings.context_tokens, reasons=reasons))
 
 
-def _checker(settings: Settings, own: Own, embedded: "_Embedded") -> Checker:
+def _checker(settings: Settings, own: Own, embedded: EmbeddedParts) -> Checker:
     chat = _chat(settings, own, "checker")
     if chat is None:
         return Later(embedded.checker)
@@ -293,63 +216,3 @@ def _names(settings: Settings, own: Own, grader: ChatModel | None, generator: Ch
         checker=checker.name if checker else EMBEDDED,
         embedding=embedding,
     )
-
-
-class _Embedded:
-    """The parts that run on this machine; they share one encoder and the vectors it has made."""
-
-    def __init__(self, settings: Settings, own: Own, judged: InForce) -> None:
-        self._settings = settings
-        self._own = own
-        self._judged = judged
-        self._vectors = once(self._new_vectors)
-        self._evaluator = once(self._new_evaluator)
-
-    def _new_vectors(self) -> "PassageVectors":
-        from crag.embedded.vectors import PassageVectors
-        from crag.knowledge.embeddings import embedded_embeddings
-
-        return PassageVectors(embedded_embeddings())
-
-    def _new_evaluator(self) -> "EmbeddedEvaluator":
-        from crag.embedded.evaluator import EmbeddedEvaluator
-
-        return EmbeddedEvaluator(self._vectors(), self._judged.features, self._judged.lines)
-
-    def grader(self) -> Grader:
-        evaluator: Grader = self._evaluator()
-        return evaluator
-
-    def refiner(self) -> Refiner:
-        from crag.embedded.quoting import StripRefiner
-
-        return StripRefiner(self._evaluator(), lower=self._judged.strip_lower)
-
-    def generator(self) -> Generator:
-        from crag.embedded.quoting import QuotingGenerator
-
-        return QuotingGenerator(self._evaluator())
-
-    def last_resort(self) -> Generator:
-        from crag.embedded.quoting import QuotingGenerator
-
-        return QuotingGenerator(self._evaluator(), spent=True)
-
-    def checker(self) -> Checker:
-        from crag.embedded.grounding import EmbeddedChecker
-
-        return EmbeddedChecker(self._vectors())
-
-    def retriever(self) -> "HybridRetriever":
-        from crag.knowledge.retrieval import HybridRetriever
-        from crag.knowledge.store import KnowledgeBase
-
-        embeddings = self._embeddings()
-        return HybridRetriever(KnowledgeBase(self._settings, embeddings), embeddings, self._vectors())
-
-    def _embeddings(self) -> "Embeddings":
-        from crag.knowledge.passages import settings_embeddings
-
-        if self._own.embeddings is not None:
-            return cast("Embeddings", self._own.embeddings)
-        return settings_embeddings(self._settings)

@@ -102,8 +102,9 @@ def plain_settings(settings: Settings) -> dict[str, str]:
 
 def used_models(system: System, settings: Settings) -> dict[str, str]:
     """Which model does what in a system; roles that take no part are left out."""
-    from crag.pipeline import tuned
-    from crag.services import Own, build_services
+    from crag.built import tuned
+    from crag.parts import Own
+    from crag.services import build_services
 
     services = tuned(system.graph, build_services(settings, Own()))
     models = services.models.model_dump()

@@ -138,7 +138,8 @@ def graded(
     questions: Sequence[LabelledQuestion], grades: Grades, settings: Settings, progress: Progress
 ) -> Labelled:
     """The labels with the configured grading model's scores. Raises CragError when it grades nothing."""
-    from crag.services import Own, build_services
+    from crag.parts import Own
+    from crag.services import build_services
 
     grader = build_services(settings, Own()).grader
     given = asyncio.run(

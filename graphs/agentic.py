@@ -25,7 +25,8 @@ from crag.nodes_agentic import (
 )
 from crag.nodes_check import add_check
 from crag.nodes_route import add_route
-from crag.services import EMBEDDED, Services, from_environment
+from crag.parts import Services
+from crag.services import EMBEDDED, from_environment
 from crag.settings import Aggregate
 from crag.state import CRAGInput, CRAGState, Graph
 

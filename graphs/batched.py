@@ -15,7 +15,8 @@ from crag.nodes import generate, retrieve, step, web_search
 from crag.nodes_batched import assemble_corrected, corrections, refine_strips, score_passages
 from crag.nodes_check import add_check
 from crag.nodes_route import add_route
-from crag.services import Services, from_environment
+from crag.parts import Services
+from crag.services import from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 K = 5

@@ -24,8 +24,9 @@ from crag.nodes import (
 )
 from crag.nodes_check import add_check
 from crag.nodes_route import add_route
+from crag.parts import Services
 from crag.queries import SparingRewriter
-from crag.services import Services, from_environment
+from crag.services import from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 

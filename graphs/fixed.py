@@ -6,7 +6,8 @@ from langgraph.types import Checkpointer
 from crag.nodes import generate, retrieve_context, step
 from crag.nodes_check import add_check
 from crag.nodes_route import add_route
-from crag.services import Services, from_environment
+from crag.parts import Services
+from crag.services import from_environment
 from crag.state import CRAGInput, CRAGState, Graph
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from crag.calibration import load_calibration
 from crag.errors import SettingsError
+from crag.parts import Own
 from crag.pipeline import aask
 from crag.prompting import fingerprint
-from crag.services import Own, build_services
+from crag.services import build_services
 from crag.settings import Settings
 from tests.openai_server import OpenAIServer
 
@@ -106,7 +107,7 @@ def test_a_grader_of_ones_own_is_never_calibrated(tmp_path):
 
 @pytest.mark.parametrize("graph", ["batched", "agentic"])
 def test_graphs_with_scores_of_their_own_keep_their_thresholds(tmp_path, graph):
-    from crag.pipeline import tuned
+    from crag.built import tuned
 
     evaluator = {"kind": "llm", "model": "m", "prompt": fingerprint("grade")}
     file = calibration(tmp_path / "c.json", aggregate="mean", evaluator=evaluator)

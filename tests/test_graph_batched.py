@@ -9,7 +9,8 @@ import pytest
 from langchain_core.documents import Document
 
 from crag import Answer, Settings, aask
-from crag.services import Own, build_services
+from crag.parts import Own
+from crag.services import build_services
 from tests.openai_server import OpenAIServer, Reply, openai_server
 from tests.rounds import rounds
 from tests.shelf import shelf

@@ -23,9 +23,10 @@ from crag import run as run_command
 from crag.errors import CragError, SettingsError
 from crag.knowledge import sync
 from crag.knowledge.embeddings import EmbeddedEmbeddings
+from crag.parts import Own
 from crag.pipeline import RunError
 from crag.redaction import masked
-from crag.services import Own, build_services
+from crag.services import build_services
 from tests import labels
 from tests.commands import run
 from tests.test_routes import retrieve

@@ -1,0 +1,88 @@
+"""The services and graphs of the settings last used, and what may be handed in to build them."""
+
+from dataclasses import fields
+from importlib import import_module
+from threading import Lock
+from types import ModuleType
+from typing import Any, cast
+
+from crag.errors import SettingsError
+from crag.parts import Own, Services
+from crag.services import build_services
+from crag.settings import GRAPHS, Settings
+from crag.state import Graph
+from crag.wording import kind_of, meant
+
+
+def checked_settings(given: object) -> Settings:
+    """The settings that a caller gave, those of the environment for None. Raises SettingsError."""
+    if given is None:
+        return Settings()
+    if not isinstance(given, Settings):
+        raise SettingsError(f"settings must be Settings(…), not {kind_of(given)}")
+    return given
+
+
+def checked_own(given: dict[str, Any]) -> Own:
+    """The parts that a caller brings. Raises SettingsError for what is none."""
+    names = [field.name for field in fields(Own)]
+    for name in given:
+        if name not in names:
+            hint = meant(name, names, f"own parts are {', '.join(names)}")
+            raise SettingsError(f"{name} is no option; {hint}")
+    return Own(**given)
+
+
+def compiled(name: str, services: Services) -> Graph:
+    """The graph `name` made of these services. Raises SettingsError when there is none of that name."""
+    return cast("Graph", _module(name).build(services))
+
+
+def tuned(name: str, services: Services) -> Services:
+    """The services as the graph `name` uses them: some have thresholds, k or parts of their own."""
+    own_numbers = getattr(_module(name), "tuned", None)
+    return cast("Services", own_numbers(services)) if own_numbers else services
+
+
+def _module(name: str) -> ModuleType:
+    if name not in GRAPHS:
+        raise SettingsError(f"no graph named {name!r}; there are {', '.join(GRAPHS)}")
+    # By name: type checkers cannot follow a package whose folder stands elsewhere.
+    return import_module(f"crag.graphs.{name}")
+
+
+class Built:
+    """Services and the graphs made of them, for as long as they are among the last few used."""
+
+    def __init__(self, settings: Settings, own: Own) -> None:
+        self._settings = settings
+        self._own = own
+        self.services = build_services(settings, own)
+        self._graphs: dict[str, Graph] = {}
+
+    def serves(self, settings: Settings, own: Own) -> bool:
+        """Whether it was built from these; parts of a caller's own count only as the same object."""
+        parts = (field.name for field in fields(Own))
+        same = all(getattr(own, name) is getattr(self._own, name) for name in parts)
+        return same and (settings is self._settings or settings == self._settings)
+
+    def graph(self, name: str) -> Graph:
+        """The compiled graph `name`. Raises SettingsError when there is none of that name."""
+        if name not in self._graphs:
+            self._graphs[name] = compiled(name, self.services)
+        return self._graphs[name]
+
+
+_recent: list[Built] = []
+_lock = Lock()
+
+
+def built(settings: Settings, own: Own) -> Built:
+    """The services of the last few settings are kept: opening a knowledge base is paid for once a process."""
+    with _lock:
+        for known in _recent:
+            if known.serves(settings, own):
+                return known
+        fresh = Built(settings, own)
+        _recent[:] = [fresh, *_recent[:3]]
+        return fresh
