@@ -10,7 +10,8 @@ from crag.command import Parser, attempt, finish
 from crag.errors import CragError
 
 if TYPE_CHECKING:
-    from crag.settings import Endpoint, Role, Settings
+    from crag.endpoints import Endpoint, Role
+    from crag.settings import Settings
 
 DESCRIPTION = """\
 Test the knowledge base, the embedded models, each model server and the web search, each for itself, and say

@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from crag.allowance import allowance
 from crag.budget import count_tokens
+from crag.endpoints import Endpoint, Names, Role
 from crag.errors import CeilingError, ModelError
 from crag.language import readable
 from crag.llm_client import OpenAIClient
@@ -26,7 +27,7 @@ from crag.metering import meter
 from crag.redaction import remember
 from crag.reply_cache import ReplyCache
 from crag.servers import OPENAI_URL, host_of
-from crag.settings import Endpoint, Names, Role, Settings
+from crag.settings import Settings
 from crag.thinking import begins_in_thought, strip_thinking
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from crag.endpoints import Endpoint
 from crag.loops import PerLoop
 from crag.servers import NO_KEY, is_loopback, keep_to_server
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need
     from langchain_core.language_models.chat_models import BaseChatModel

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable
 
+from crag.endpoints import Names, Role
 from crag.errors import ContextTooLongError, ModelError
 from crag.llm_shape import NotStreamedError
 from crag.llm_words import words_of
 from crag.redaction import masked, redact
 from crag.servers import REDIRECT, asked_wait
-from crag.settings import Names, Role
 from crag.wording import one_line
 
 LONGEST_SAID = 160

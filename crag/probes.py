@@ -6,13 +6,13 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from crag.aside import within
+from crag.endpoints import Endpoint, Names, Role
 from crag.errors import ModelError
 from crag.knowledge.vectors import read_vectors
 from crag.llm_shape import completion
 from crag.llm_words import words_of
 from crag.redaction import redact
 from crag.servers import NO_KEY, OPENAI_URL, bare_url, host_of, is_loopback
-from crag.settings import Endpoint, Names, Role
 
 Wrong = Literal["url", "model", "key", "proxy", "certificate", "quota", "server"]
 

@@ -11,6 +11,7 @@ from crag.brought import Limits, needs
 from crag.calibration import EvaluatorIdentity
 from crag.conditions import Conditions, conditions
 from crag.embedded.parts import EmbeddedParts
+from crag.endpoints import Role
 from crag.errors import SettingsError
 from crag.generation import ModelGenerator
 from crag.grading import LLMGrader
@@ -24,7 +25,7 @@ from crag.queries import KeywordRewriter
 from crag.reasoning import ModelAlternatives, reason_grader
 from crag.refinement import ModelRefiner
 from crag.routing import FixedReplier, ModelReplier, ModelRouter, RuleRouter
-from crag.settings import Role, Settings
+from crag.settings import Settings
 from crag.thresholds import embedded_identity, in_force, model_identity
 
 EMBEDDED = "embedded"

@@ -1,141 +1,36 @@
 """Everything that can be set, from flags, the environment and `.env`, checked before anything runs."""
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
-from urllib.parse import urlsplit
+from typing import Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
-    BeforeValidator,
     Field,
-    PlainSerializer,
     PrivateAttr,
-    SecretStr,
     ValidationError,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from crag.calibration import Calibration, load_calibration
-from crag.complaints import in_words, no_setting, quiet_parser, unread
-from crag.conditions import Conditions, conditions
+from crag.complaints import no_setting, quiet_parser, unread
+from crag.endpoints import Endpoint, Names, Role
 from crag.errors import SettingsError
 from crag.redaction import masked, remember, secrets_of
+from crag.setting_kinds import ChromaUrl, Folder, Key, ModelUrl, Seconds, Unit, Url, Where
+from crag.variables import all_variables, first_complaint, keywords, variable, variables
 
 Aggregate = Literal["max", "mean"]
 Evaluator = Literal["auto", "llm", "embedded"]
 Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]
 OnUngrounded = Literal["report", "retry"]
-Role = Literal["generator", "grader", "checker", "judge", "embedding"]
 Origin = Literal["default", "env", "flag", "calibration"]
 
 GRAPHS = ("crag", "batched", "agentic", "fixed")
 DEFAULT_MODEL = "gpt-4o-mini"
 ENV_FILE = ".env"
 OFF = "off"
-
-
-def _clean_key(key: SecretStr) -> SecretStr | None:
-    """Strip what editors and shells leave around a key: blanks, quotes, a carriage return."""
-    text = key.get_secret_value().strip().strip("'\"").strip()
-    if text.lower().startswith("bearer "):
-        raise ValueError("the key begins with Bearer, which is added to it; set it to what follows")
-    if any(ord(c) < 32 or ord(c) == 127 for c in text):
-        raise ValueError("the key contains a control character; copy it again")
-    if not text.isascii():
-        raise ValueError("the key contains characters that no key has, such as Chinese ones; copy it again")
-    return SecretStr(text) if text else None
-
-
-Key = Annotated[SecretStr | None, AfterValidator(lambda key: key and _clean_key(key))]
-
-
-def _url(url: str | None) -> str | None:
-    """Refuse what is no http address, before anything is sent to it."""
-    if url is None:
-        return None
-    try:
-        parts = urlsplit(url.strip())
-        complete = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        complete = complete and not any(char.isspace() for char in url.strip())
-    except ValueError:
-        complete = False
-    if not complete:
-        raise ValueError("not an http address; it should look like http://127.0.0.1:8000/v1")
-    return url.strip()
-
-
-def _model_url(url: str | None) -> str | None:
-    """Refuse the address of one call, to which the name of the call would be added once more."""
-    path = urlsplit(url).path.rstrip("/") if url else ""
-    for call in ("/chat/completions", "/completions", "/responses", "/embeddings", "/models"):
-        if path.endswith(call):
-            raise ValueError(f"it ends in {call}, which is added to it; set it to what stands before that")
-    return url
-
-
-def _chroma_url(url: str | None) -> str | None:
-    """Refuse what is no address of a server; its scheme may be missing."""
-    if url is None:
-        return None
-    try:
-        _url(url if "//" in url else f"http://{url.strip()}")
-    except ValueError:
-        raise ValueError("not the address of a server; it should look like http://127.0.0.1:8000") from None
-    return url.strip()
-
-
-# Python keeps what the run needs; JSON goes into logs and files.
-_shown = PlainSerializer(masked, when_used="json-unless-none")
-Url = Annotated[str | None, AfterValidator(_url), _shown]
-ModelUrl = Annotated[str | None, AfterValidator(_url), AfterValidator(_model_url), _shown]
-ChromaUrl = Annotated[str | None, AfterValidator(_chroma_url), _shown]
-
-
-def _named(folder: object) -> object:
-    """Refuse an empty name, which would be the current folder, and read `~` as shells do."""
-    if isinstance(folder, str) and not folder.strip():
-        raise ValueError("no folder is named; name one, or leave the setting out")
-    with suppress(RuntimeError):  # of a user whom this machine does not know
-        return Path(folder).expanduser() if isinstance(folder, (str, Path)) else folder
-    return folder
-
-
-Folder = Annotated[Path, BeforeValidator(_named)]
-Where = Annotated[Conditions, NoDecode, BeforeValidator(conditions)]
-Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-
-
-class Names(NamedTuple):
-    """The environment variables that a model, its server and its key came from, or would come from."""
-
-    model: str
-    base_url: str
-    api_key: str
-
-    @classmethod
-    def of(cls, role: Role) -> "Names":
-        """Those that a role alone reads."""
-        if role == "generator":
-            return cls("CRAG_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY")
-        return cls(*(f"CRAG_{role.upper()}_{what}" for what in ("MODEL", "BASE_URL", "API_KEY")))
-
-
-class Endpoint(NamedTuple):
-    """One model behind one OpenAI-compatible server; `base_url` None is OpenAI's own."""
-
-    model: str
-    base_url: str | None
-    api_key: SecretStr | None
-    names: Names | None = None
-
-    def __repr__(self) -> str:
-        return masked(f"Endpoint({self.model!r}, {self.base_url!r}, {self.api_key!r})")
 
 
 def _names(*names: str) -> AliasChoices:
@@ -240,13 +135,13 @@ class Settings(BaseSettings):
         for name in values:
             # Unknown variables of the environment may be anybody's, unknown keywords are mistakes; those
             # with an underscore are pydantic's own.
-            if not name.startswith("_") and name not in _keywords():
+            if not name.startswith("_") and name not in keywords(Settings.model_fields):
                 raise SettingsError(no_setting(name, Settings.model_fields.keys()))
         try:
             with quiet_parser():
                 super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError(_one_line(error)) from None
+            raise SettingsError(first_complaint(error, Settings.model_fields)) from None
         except UnicodeDecodeError:
             raise SettingsError(f"{ENV_FILE} is not UTF-8 text; save it as UTF-8") from None
         except OSError as error:
@@ -254,7 +149,9 @@ class Settings(BaseSettings):
         self._origins = set(values)
         remember(secrets_of(dict(self)))
         file = values.get("_env_file", ENV_FILE)
-        self._unread = unread(_known_names(), Path(file) if isinstance(file, (str, Path)) else None)
+        self._unread = unread(
+            all_variables(Settings.model_fields), Path(file) if isinstance(file, (str, Path)) else None
+        )
         if self.calibration is not None and str(self.calibration) != OFF:
             self._calibrated = load_calibration(self.calibration)
 
@@ -270,7 +167,9 @@ class Settings(BaseSettings):
             text = value.strip() if isinstance(value, str) else value
             checked = isinstance(text, str) and "key" not in name.lower()  # keys are checked by themselves
             if checked and any(ord(char) < 32 or ord(char) == 127 for char in text):
-                raise ValueError(f"{_variables(name)[0]} contains a control character; type it anew")
+                raise ValueError(
+                    f"{variables(name, cls.model_fields)[0]} contains a control character; type it anew"
+                )
             if text != "" or name in {"filter", "where", "kb"}:
                 values[name] = text
         return values
@@ -319,8 +218,8 @@ class Settings(BaseSettings):
         fields = [*([] if role == "generator" else [f"{role}_{what}"]), *shared, *common]
         for field in fields:
             if (value := getattr(self, field)) is not None:
-                return value, _variable(field)
-        return None, _variable(fields[-1])
+                return value, variable(field, Settings.model_fields)
+        return None, variable(fields[-1], Settings.model_fields)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
@@ -343,41 +242,3 @@ class Settings(BaseSettings):
         if names & self._origins:
             return "flag"
         return "env" if names & self.model_fields_set else "default"
-
-
-def _variable(field: str) -> str:
-    """The environment variable of a field: of several the one that is set, else the first."""
-    alias = Settings.model_fields[field].validation_alias
-    if not isinstance(alias, AliasChoices):
-        return f"CRAG_{field.upper()}"
-    choices = [str(choice) for choice in alias.choices]
-    return next((name for name in choices if name in os.environ), choices[0])
-
-
-def _one_line(error: ValidationError) -> str:
-    """The first complaint of pydantic in a person's words, naming the variable to change."""
-    first = error.errors(include_url=False)[0]
-    if not first["loc"]:
-        return in_words(first, secret=True)
-    place = str(first["loc"][0])
-    name = place if place.isupper() else _variables(place)[0]
-    return f"{name}: {in_words(first, secret='KEY' in name or 'URL' in name)}"
-
-
-def _variables(name: str) -> list[str]:
-    """The variables that a setting reads, the usual one first."""
-    alias = Settings.model_fields[name].validation_alias if name in Settings.model_fields else None
-    own = f"CRAG_{name.upper()}" if name in Settings.model_fields else name
-    choices = alias.choices if isinstance(alias, AliasChoices) else [own]
-    return [str(choice) for choice in choices]
-
-
-def _known_names() -> set[str]:
-    """Every variable that a setting reads."""
-    return {variable for name in Settings.model_fields for variable in _variables(name)}
-
-
-def _keywords() -> set[str]:
-    """Every keyword that Settings takes: its fields, and the variables that some are also known by."""
-    aliased = {name for name, field in Settings.model_fields.items() if field.validation_alias}
-    return {*Settings.model_fields, *(variable for name in aliased for variable in _variables(name))}

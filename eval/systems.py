@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crag.endpoints import Role
 from crag.errors import SettingsError
 from crag.redaction import masked
-from crag.settings import GRAPHS, Role, Settings
+from crag.settings import GRAPHS, Settings
 from crag.wording import meant
 
 SHARED = (

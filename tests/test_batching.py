@@ -6,10 +6,11 @@ from langchain_core.documents import Document
 from pydantic import SecretStr
 
 from crag.batching import BatchGrader, EachGrader, ModelStripRefiner, as_unit
+from crag.endpoints import Endpoint
 from crag.interfaces import Grade
 from crag.llm import ChatModel, chat_model
 from crag.metering import metered
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply, openai_server
 
 __all__ = ["openai_server"]

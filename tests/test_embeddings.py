@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
+from crag.endpoints import Endpoint
 from crag.errors import ModelError
 from crag.knowledge import e5, e5_weights
 from crag.knowledge.e5 import E5, PASSAGE
 from crag.knowledge.embeddings import EmbeddedEmbeddings, api_embeddings, use_embeddings
 from crag.metering import metered
-from crag.settings import Endpoint
 from tests.raw_server import RawServer, drip
 
 QUESTION = "How long does a refund take?"

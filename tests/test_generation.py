@@ -4,11 +4,12 @@ from collections.abc import Callable
 import pytest
 from langchain_core.documents import Document
 
+from crag.endpoints import Endpoint
 from crag.errors import ModelError
 from crag.generation import CitationFilter, ModelGenerator, cited, refusal
 from crag.llm import chat_model
 from crag.metering import metered
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]

@@ -6,11 +6,12 @@ import pytest
 from langchain_core.documents import Document
 from pydantic import SecretStr
 
+from crag.endpoints import Endpoint
 from crag.grading import LLMGrader, Thresholds, keep
 from crag.interfaces import Grade
 from crag.llm import chat_model
 from crag.metering import metered
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]

@@ -4,11 +4,12 @@ import pytest
 from langchain_core.documents import Document
 from pydantic import SecretStr
 
+from crag.endpoints import Endpoint
 from crag.grounding import ModelChecker, unsupported_citations
 from crag.interfaces import Check, Claim
 from crag.llm import chat_model
 from crag.metering import metered
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]

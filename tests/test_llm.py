@@ -12,10 +12,11 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import SecretStr
 from typing_extensions import TypedDict
 
+from crag.endpoints import Endpoint
 from crag.errors import ModelError
 from crag.llm import ChatModel, chat_model
 from crag.metering import metered
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crag.endpoints import Endpoint
 from crag.llm import chat_model
 from crag.metering import metered
 from crag.queries import KeywordRewriter, fit_query
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]

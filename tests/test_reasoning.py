@@ -4,10 +4,11 @@ import pytest
 from langchain_core.documents import Document
 from pydantic import SecretStr
 
+from crag.endpoints import Endpoint
 from crag.llm import ChatModel, chat_model
 from crag.metering import metered
 from crag.reasoning import ModelAlternatives, distinct, read_grade, reason_grader
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply, openai_server
 
 __all__ = ["openai_server"]

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from crag.endpoints import Endpoint
 from crag.llm import chat_model
 from crag.metering import metered
 from crag.reading_pages import read_pages
 from crag.refinement import ModelRefiner
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 from tests.openai_server import OpenAIServer, Reply
 
 Serve = Callable[..., OpenAIServer]

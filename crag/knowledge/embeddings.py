@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from crag.aside import within
+from crag.endpoints import Endpoint
 from crag.errors import ModelError
 from crag.knowledge.e5 import PASSAGE, QUERY, weights_file
 from crag.knowledge.vectors import read_vectors
@@ -19,7 +20,6 @@ from crag.llm_errors import model_error
 from crag.llm_retry import pause
 from crag.metering import meter
 from crag.servers import NO_KEY, OPENAI_URL, host_of, is_loopback, keep_to_server
-from crag.settings import Endpoint
 
 OPENAI_BATCH, OTHER_BATCH = 256, 10
 """Texts in one request: DashScope takes no more than ten, OpenAI 2,048 and 300,000 tokens."""

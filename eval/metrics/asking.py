@@ -7,12 +7,13 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
+from crag.endpoints import Endpoint
 from crag.errors import CragError, ModelError
 from crag.llm import chat_model
 from crag.loops import PerLoop
 from crag.metering import Meter, meter, metered
 from crag.redaction import redact
-from crag.settings import Endpoint, Settings
+from crag.settings import Settings
 
 from .reading import read_json
 
