@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -14,9 +14,13 @@ from crag.language import readable
 from crag.private import make_private
 from crag.settings import Settings
 from crag.state import Graph
+from crag.turns import turn
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+WAITS = 5
+"""How many times `settings.timeout` a question waits for another one of its thread."""
 
 
 def thread_id(settings: Settings, thread: str) -> str:
@@ -40,12 +44,23 @@ async def checkpointer(
     if not thread:
         yield None
         return
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
     try:
         await asyncio.to_thread(make_private, settings.threads)
     except OSError as error:
         raise _unusable(settings, error) from None
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(turn(settings.threads, thread, longest=WAITS * settings.timeout))
+        except OSError as error:
+            raise _unusable(settings, error) from None
+        async with _saver(settings, thread) as saver:
+            yield saver
+
+
+@asynccontextmanager
+async def _saver(settings: Settings, thread: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
     try:
         async with AsyncSqliteSaver.from_conn_string(str(settings.threads)) as saver:
             yield saver

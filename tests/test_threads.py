@@ -1,12 +1,16 @@
 """Conversations on disk: whose they are, how large they grow, and files that are none."""
 
+import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from langchain_core.outputs import Generation
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from crag import Settings, aask
 from crag.errors import SettingsError
@@ -36,7 +40,7 @@ async def test_any_text_names_a_thread(tmp_path: Path) -> None:
     for name in ("../../x", "x" * 10_000, "' OR 1=1 --", "\ud800", "a\0b", "线程"):
         await tell("How high is the tower?", tmp_path / "t.sqlite", name=name)
         assert await tell("Why?", tmp_path / "t.sqlite", name=name) == "Why? (How high is the tower)"
-    assert os.listdir(tmp_path) == ["t.sqlite"]
+    assert sorted(os.listdir(tmp_path)) == ["t.sqlite", "t.sqlite.lock"]
 
 
 @pytest.mark.parametrize("content", [b"\x00\xff", b"\x81\xa1v\x01", b"\xc1"])
@@ -73,3 +77,72 @@ async def test_what_people_ask_is_readable_by_nobody_else(tmp_path: Path) -> Non
 async def test_a_thread_without_a_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="the thread has no name"):
         await tell("How high is the tower?", tmp_path / "t.sqlite", name="")
+
+
+ASKED = """
+import sys
+from tests.conversation import Library
+from crag import Settings, ask
+
+found = Library()
+
+def slow(question, k):
+    if "tower" in question and "Why" not in question:
+        print("begun", flush=True)
+        sys.stdin.readline()
+    return found(question, k)
+
+settings = Settings(_env_file=None, web="off", check=False, threads=sys.argv[1], timeout=float(sys.argv[3]))
+print(ask(sys.argv[2], settings=settings, retriever=slow, thread="1").standalone_question)
+"""
+
+
+def asking(threads: Path, question: str, timeout: float = 60.0) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", ASKED, str(threads), question, str(timeout)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=Path(__file__).parent.parent,
+    )  # fmt: skip
+
+
+def test_two_processes_that_ask_in_one_thread_take_turns(tmp_path: Path) -> None:
+    """The second question is understood from the first, although it was asked before that was answered."""
+    threads = tmp_path / "t.sqlite"
+    first = asking(threads, "How high is the tower?")
+    assert first.stdout is not None
+    assert first.stdout.readline() == "begun\n"
+    second, late = asking(threads, "Why?"), asking(threads, "Why?", 0.02)
+    assert (
+        "CragError: the thread '1' was still answering another question after 0.1 s; "
+        in (late.communicate(timeout=60)[1])
+    )
+    assert second.stderr is not None
+    assert second.stderr.readline() == (
+        "crag: the thread '1' is answering another question; waiting for at most 300 s\n"
+    )
+    assert first.communicate("\n", timeout=60)[0] == "None\n"
+    assert second.communicate(timeout=60)[0] == "Why? (How high is the tower)\n"
+    assert sorted(os.listdir(tmp_path)) == ["t.sqlite", "t.sqlite.lock"]
+
+
+def test_a_thread_is_free_again_when_the_process_that_held_it_was_killed(tmp_path: Path) -> None:
+    threads = tmp_path / "t.sqlite"
+    killed = asking(threads, "How high is the tower?")
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == "begun\n"
+    killed.kill()
+    killed.communicate()
+    assert asking(threads, "Why?").communicate(timeout=60)[0] == "None\n"
+
+
+async def test_questions_side_by_side_in_one_thread_are_all_kept(tmp_path: Path) -> None:
+    threads = tmp_path / "t.sqlite"
+    await asyncio.gather(*(tell(f"How high is tower {n}?", threads) for n in range(3)))
+    async with AsyncSqliteSaver.from_conn_string(str(threads)) as saver:
+        kept = await saver.aget({"configurable": {"thread_id": "1"}})
+    assert kept is not None
+    assert sorted(turn["question"] for turn in kept["channel_values"]["history"]) == [
+        "How high is tower 0?",
+        "How high is tower 1?",
+        "How high is tower 2?",
+    ]
