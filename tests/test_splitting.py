@@ -1,3 +1,5 @@
+import time
+
 from langchain_core.documents import Document
 
 from crag.knowledge.documents import weight
@@ -117,3 +119,10 @@ def test_tables_without_outer_bars_have_heads_too_each_its_own() -> None:
 def test_a_first_row_of_whole_sentences_is_no_head() -> None:
     passages = texts(f"| {'Long words. ' * 15}| {'More words. ' * 15}|\n{ROWS}", markdown=True)
     assert all(passage.startswith("| Widget number") for passage in passages[1:])
+
+
+def test_megabytes_without_any_mark_or_blank_are_split_in_a_moment() -> None:
+    began = time.perf_counter()
+    passages = texts("x" * 2_000_000)
+    assert time.perf_counter() - began < 3
+    assert {len(passage) for passage in passages[:-1]} == {1000}

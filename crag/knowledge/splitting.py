@@ -28,7 +28,8 @@ _SEPARATORS = [
     r"[。！？；｡]+[”’』」》）】\"]*|(?<![.!?…])[.!?…]++[\"'”’)\]]*\s+",
     r"[，、：]|[,;:]\s+",
     r"\s+",
-    "",
+    # Where there is no mark at all: single characters would take seconds for each megabyte.
+    r"[\s\S]{40}",
 ]
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
 _SETEXT = re.compile(r"^ {0,3}(=+|-+)\s*$")
