@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from crag.aside import aside
 from crag.errors import SettingsError
 from crag.language import readable
-from crag.loops import PerLoop
+from crag.loops import Slots
 from crag.wording import kind_of
 
 
@@ -21,8 +21,7 @@ class Limits(NamedTuple):
     at_once: int
 
 
-# By limit, because two Settings of one process may differ.
-_slots: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
+_slots = Slots()
 
 
 async def called(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
@@ -33,8 +32,7 @@ async def called(function: Callable[..., Any], *arguments: Any, limits: Limits) 
     """
     if inspect.iscoroutinefunction(function):
         return await _in_time(function(*arguments), limits)
-    slots = await _slots.get()
-    async with slots.setdefault(limits.at_once, asyncio.Semaphore(limits.at_once)):
+    async with await _slots.of(limits.at_once):
         # One that never ends must hold up neither later calls nor the exit.
         result = await _in_time(aside(partial(function, *arguments)), limits)
     return await _in_time(result, limits) if inspect.isawaitable(result) else result

@@ -50,3 +50,15 @@ class PerLoop(Generic[T]):
             del self._keepers[loop]
             if self._close:
                 await self._close(value)
+
+
+class Slots:
+    """Places for what may run at the same time in one event loop."""
+
+    def __init__(self) -> None:
+        self._by_limit: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
+
+    async def of(self, limit: int) -> asyncio.Semaphore:
+        """Those that `limit` calls share; by limit, because two Settings of one process may differ."""
+        known = await self._by_limit.get()
+        return known.setdefault(limit, asyncio.Semaphore(limit))

@@ -13,7 +13,7 @@ from crag.built import built, checked_own, checked_settings, compiled, tuned
 from crag.errors import CragError, SettingsError
 from crag.generation import CitationFilter, cited, cleaner
 from crag.language import readable
-from crag.llm import THOUGHTS
+from crag.llm_request import THOUGHTS
 from crag.parts import Services
 from crag.redaction import unlinked
 from crag.services import build_services, narrowed

@@ -30,7 +30,7 @@ def pytest_configure() -> None:
 def _nothing_learned_of_servers() -> Iterator[None]:
     """A port is soon another test's: what was learned of the server behind it must not be."""
     yield
-    if learned := sys.modules.get("crag.llm"):
+    if learned := sys.modules.get("crag.llm_request"):
         learned._refused.clear()
         learned._thoughts.clear()
 
