@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from crag.errors import CragError, SettingsError
+from crag.errors import EXTRAS, CragError, SettingsError
 from crag.view import note, prepare_streams, printable
 from crag.wording import meant
 
@@ -94,6 +94,11 @@ def attempt(
         note(f"crag: {error}")
     except BrokenPipeError:
         drop_output()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "crag":
+            raise  # no package is missing, our own code is wrong
+        note(f"crag: this Python lacks the package {error.name}; {EXTRAS}")
+        return 2
     except OSError as error:
         note(f"crag: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
     except KeyboardInterrupt:

@@ -1,5 +1,7 @@
 """Everything that can go wrong, named once. Each message is one line: the cause, then the remedy."""
 
+EXTRAS = "in a checkout run make setup and use .venv/bin/python, elsewhere pip install 'crag[eval]'"
+
 
 class CragError(Exception):
     """Root of all errors that crag raises on purpose; `str(error)` is one line fit for a person."""

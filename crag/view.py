@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from crag.wording import one_line
+from crag.wording import counted, one_line
 
 if TYPE_CHECKING:
     from crag.answer import Answer, ScoredDocument
@@ -128,10 +128,10 @@ def _cost(answer: "Answer") -> str:
     )
     others = [(usage.retries, "more tries"), (usage.cached_calls, "from the cache")]
     aside = ", ".join(f"{count} {what}" for count, what in others if count)
-    parts = [f"{usage.llm_calls} model calls" + (f" ({aside})" if aside else "")]
+    parts = [counted(usage.llm_calls, "model call") + (f" ({aside})" if aside else "")]
     if usage.llm_calls:
         parts.append(tokens)
-    parts.append(f"{usage.web_calls} web searches")
+    parts.append(counted(usage.web_calls, "web search", "web searches"))
     if usage.cost_usd is not None:
         parts.append(f"${usage.cost_usd:.4f}")
     parts.append(f"{answer.timings.total_s:.2f} s")

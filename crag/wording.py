@@ -13,6 +13,11 @@ def one_line(text: str, longest: int) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
+def counted(number: int, one: str, more: str = "") -> str:
+    """A number with what it counts: "1 model call", "2 model calls"; `more` where the plural has no s."""
+    return f"{number} {one if number == 1 else more or one + 's'}"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of what an error says, without a terminal's colours; its type where it says nothing."""
     lines = _COLOUR.sub("", str(error)).strip().splitlines() or [""]

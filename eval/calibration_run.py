@@ -11,7 +11,7 @@ from pathlib import Path
 from crag.calibration import save_calibration
 from crag.command import bar
 from crag.embedded.vectors import PassageVectors
-from crag.errors import SettingsError
+from crag.errors import EXTRAS, SettingsError
 from crag.knowledge.embeddings import embedded_embeddings
 from crag.settings import Settings
 from crag.view import write_answer, write_json
@@ -23,7 +23,7 @@ from .labels import LabelledQuestion, read_labels
 from .scoring import Progress
 from .thresholds import Wish
 
-EXTRA = "drawing needs matplotlib: pip install 'crag[eval]'"
+EXTRA = f"drawing needs matplotlib: {EXTRAS}"
 
 
 def run(args: argparse.Namespace) -> int:

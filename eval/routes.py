@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from crag.answer import Answer
+from crag.errors import CragError
 from crag.jsonl import json_objects
 from crag.pipeline import aask
 from crag.settings import GRAPHS, Aggregate, Settings
@@ -130,7 +131,7 @@ def _share(values: list[bool]) -> str:
 
 
 def main() -> int:
-    """Ingest, ask, print."""
+    """Ingest, ask, print; returns the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -174,4 +175,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except CragError as error:
+        sys.exit(f"crag: {error}")

@@ -192,7 +192,7 @@ def test_judged_metrics_are_there_when_a_judge_is() -> None:
 def test_an_unknown_metric_and_a_judged_one_without_a_judge_are_refused() -> None:
     with pytest.raises(SettingsError, match="'faithfullness'; did you mean faithfulness"):
         metrics(plain(), ["faithfullness"])
-    with pytest.raises(SettingsError, match="faithfulness need a model that judges; set CRAG_JUDGE_MODEL"):
+    with pytest.raises(SettingsError, match="faithfulness: a model must judge; set CRAG_JUDGE_MODEL"):
         metrics(plain(), ["accuracy", "faithfulness"])
 
 

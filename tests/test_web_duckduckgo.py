@@ -72,6 +72,12 @@ async def test_duckduckgo_finding_nothing_is_no_error(monkeypatch: pytest.Monkey
     [
         (RatelimitException("202 Ratelimit"), "the rate limit is reached"),
         (TimeoutException("timed out"), "no reply within 2.5 s"),
+        (
+            DDGSException(
+                "DNSError: DNSError('error sending request for url (https://html.duckduckgo.com/)')"
+            ),
+            "cannot connect; check the network and any proxy",
+        ),
         (DDGSException("ConnectError:\nrefused"), "the search failed (ConnectError: refused)"),
     ],
 )

@@ -51,5 +51,7 @@ class DuckDuckGo:
         except DDGSException as error:
             if str(error).startswith("No results"):
                 return []
+            if "error sending request" in str(error):
+                raise self._service.error("cannot connect; check the network and any proxy") from None
             raise self._service.error(f"the search failed ({str(error)[:160]}); {_OTHER}") from None
         return found

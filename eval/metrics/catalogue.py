@@ -63,7 +63,7 @@ def metrics(settings: Settings, names: Sequence[str] | None) -> list[Metric]:
     judged = [name for name in dict.fromkeys(names) if name in _JUDGED]
     if judged and judge is None:
         raise SettingsError(
-            f"{', '.join(judged)} need a model that judges; set CRAG_JUDGE_MODEL and CRAG_JUDGE_BASE_URL or "
+            f"{', '.join(judged)}: a model must judge; set CRAG_JUDGE_MODEL and CRAG_JUDGE_BASE_URL or "
             "OPENAI_API_KEY, or choose metrics without a judge"
         )
     return [METRICS[name] for name in dict.fromkeys(names)]

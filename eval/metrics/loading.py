@@ -3,7 +3,7 @@
 from functools import cache
 from typing import TYPE_CHECKING
 
-from crag.errors import SettingsError
+from crag.errors import EXTRAS, SettingsError
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -15,5 +15,5 @@ def engine() -> "Engine":
     try:
         from .engine import Engine
     except ImportError as error:
-        raise SettingsError(f"evaluation needs the extra eval ({error}); pip install 'crag[eval]'") from None
+        raise SettingsError(f"evaluation needs the extra eval ({error}); {EXTRAS}") from None
     return Engine()
