@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from crag.endpoints import Endpoint
 from crag.loops import PerLoop
+from crag.reply_size import LARGEST_CHAT, limit_reply
 from crag.servers import NO_KEY, is_loopback, keep_to_server
 from crag.settings import Settings
 
@@ -19,6 +20,7 @@ def _http(*, environment: bool) -> Any:
 
     async def stay(response: Any) -> None:
         keep_to_server(response)
+        limit_reply(response, LARGEST_CHAT)
 
     return openai.DefaultAsyncHttpxClient(trust_env=environment, event_hooks={"response": [stay]})
 

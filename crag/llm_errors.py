@@ -32,6 +32,7 @@ def model_error(
 
     `names` are the settings to mend, by default those of the role.
     """
+    error = _own(error)
     reason = _reason(error, role=role, names=names or Names.of(role), timeout=timeout)
     kind = ContextTooLongError if _too_long(error) else ModelError
     failure = kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
@@ -43,6 +44,14 @@ def model_error(
     )
     failure.wait = _asked_wait(error)
     return failure
+
+
+def _own(error: Exception) -> Exception:
+    """Our error where one of a client only wraps it, as for a reply that is too large."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, ModelError):
+        behind = behind.__cause__
+    return behind or error
 
 
 _REFUSED = {
@@ -82,6 +91,7 @@ def is_lost_connection(error: Exception) -> bool:
     """Whether a call found no server, or lost it before the reply began; not one that took too long."""
     import openai
 
+    error = _own(error)
     return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
 
 

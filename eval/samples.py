@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from crag.errors import SettingsError
 from crag.language import language_of
+from crag.state import LONGEST_QUESTION
 
 from .records import Sample
 from .tabular import Line, read_lines
@@ -103,6 +104,8 @@ def _sample(row: Line) -> Sample:
     if not isinstance(question, str) or not question.strip():
         raise _BadLineError(f"it has no question (a text in {', '.join(_QUESTION)})")
     question = question.strip()
+    if len(question) > LONGEST_QUESTION:
+        raise _BadLineError(f"its question has more than {LONGEST_QUESTION:,} characters")
     answers = _alternatives(row.get("answers"))
     reference = "\n".join(_texts(_first(row, _REFERENCE), "reference")) or None
     gold = [text for name in _GOLD for text in _texts(row.get(name), name)]

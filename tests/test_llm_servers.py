@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import gzip
 import json
 import time
 import warnings
@@ -241,3 +242,19 @@ async def test_a_model_that_writes_text_instead_of_messages_is_one_line() -> Non
 
     wrapped = ChatModel.wrap(Completion(messages=iter([])), settings=settings())
     assert "it returned str instead of a message" in await failure(wrapped)
+
+
+PACKED = {"Content-Encoding": "gzip", "Content-Type": "text/event-stream"}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reply_that_unpacks_to_many_megabytes_is_not_read_to_its_end(
+    openai_server: Serve, stream: bool
+) -> None:
+    packed = gzip.compress(b"data: " + b" " * 60_000_000, 1)
+    server = openai_server(Reply(raw_body=packed, headers=PACKED if stream else {"Content-Encoding": "gzip"}))
+    assert await failure(model(server.url, stream=stream, retries=2)) == (
+        f"grader model m at {server.host}: the reply has more than 20 MB, which no such server sends; "
+        "check the address"
+    )
+    assert len(server.chats) == 1

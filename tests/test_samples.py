@@ -281,3 +281,11 @@ def test_a_question_without_an_id_has_one_name_in_benchmarks_and_calibrations(tm
     file.write_text(lines({"question": " When is low tide? ", "gold_ids": ["tides.md"]}), encoding="utf-8")
     assert read_samples(file)[0].id == "q-09b7ad537452"
     assert read_labels([file]).gold[0].id == "q-09b7ad537452"
+
+
+def test_a_question_that_no_command_would_take_is_named_by_its_line(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read(tmp_path, lines({"question": "Short?"}, {"question": "x" * 50_001}))
+    assert str(refused.value) == (
+        f"{tmp_path / 'set.jsonl'}: line 2: its question has more than 50,000 characters; mend or remove them"
+    )

@@ -1,6 +1,7 @@
 """Each failure of a search service is one line that names cause and remedy."""
 
 import asyncio
+import gzip
 import socket
 import time
 
@@ -194,3 +195,20 @@ def test_a_command_does_not_wait_for_a_reply_that_drips(server: type[SearchServe
 async def test_a_reply_nested_without_end_is_not_json() -> None:
     with SearXNGServer(Reply(b"[" * 200_000)) as server:
         assert "the reply is not JSON" in await failure(searxng(server.url)("q", 3))
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@BOTH
+async def test_a_reply_of_many_megabytes_is_not_read_to_its_end(
+    server: type[SearchServer], client: Client, packed: bool
+) -> None:
+    body = b'{"results": [' + b" " * 60_000_000 + b"]}"
+    reply = Reply(gzip.compress(body, 1), headers={"Content-Encoding": "gzip"}) if packed else Reply(body)
+    with server(reply) as running:
+        message = await failure(client(running.url)("tides", 3))
+    name, setting = {
+        TavilyServer: ("Tavily", "CRAG_TAVILY_URL"), SearXNGServer: ("SearXNG", "CRAG_SEARXNG_URL")
+    }[server]  # fmt: skip
+    assert message == (
+        f"{name}: the reply has more than 10 MB, which no such server sends; check the address in {setting}"
+    )

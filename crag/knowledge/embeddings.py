@@ -19,6 +19,7 @@ from crag.knowledge.vectors import read_vectors
 from crag.llm_errors import model_error
 from crag.llm_retry import pause
 from crag.metering import meter
+from crag.reply_size import LARGEST_VECTORS, limit_reply
 from crag.servers import NO_KEY, OPENAI_URL, host_of, is_loopback, keep_to_server
 
 OPENAI_BATCH, OTHER_BATCH = 256, 10
@@ -179,7 +180,7 @@ class ApiEmbeddings(Embeddings):
             # A system proxy cannot reach this machine's own servers.
             trust_env=not is_loopback(self._url),
             timeout=self._timeout,
-            event_hooks={"response": [keep_to_server]},
+            event_hooks={"response": [keep_to_server, lambda reply: limit_reply(reply, LARGEST_VECTORS)]},
         )
         weakref.finalize(self, http.close)
         return openai.OpenAI(

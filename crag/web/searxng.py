@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 
 from crag.metering import meter
 from crag.queries import fit_query
+from crag.reply_size import TooLargeError
 from crag.servers import is_loopback
 from crag.settings import Settings
 from crag.web.results import web_documents
@@ -45,14 +46,14 @@ class SearXNG:
             with requests.Session() as session:
                 # A system proxy cannot reach this machine's own servers and must not see what they get.
                 session.trust_env = not is_loopback(self._service.url)
+                session.hooks["response"].append(self._service.read)
                 response = session.get(
                     self._service.url, params={"q": query, "format": "json"}, timeout=self._service.seconds
                 )
             if response.status_code != 200:
                 raise self._service.refused(response)
-            response.encoding = None  # JSON is UTF-8, whatever the header says
             return response.json()
-        except (requests.RequestException, ValueError, RecursionError) as error:
+        except (requests.RequestException, TooLargeError, ValueError, RecursionError) as error:
             raise self._service.failed(error) from None
 
 

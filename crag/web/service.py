@@ -10,6 +10,7 @@ from crag.errors import WebSearchError
 from crag.llm_errors import LONGEST_SAID
 from crag.metering import meter
 from crag.redaction import redact
+from crag.reply_size import LARGEST_SEARCH, TooLargeError, limited
 from crag.servers import asked_wait, host_of
 from crag.wording import one_line
 
@@ -89,6 +90,8 @@ class Service:
         match error:
             case requests.Timeout():
                 return self.late()
+            case TooLargeError():
+                return self.error(f"{error} in {self.setting}")
             case requests.exceptions.JSONDecodeError() | RecursionError():
                 return self.error(f"the reply is not JSON; check that {self.setting} is a search service")
             case requests.exceptions.SSLError():
@@ -99,6 +102,17 @@ class Service:
             case requests.ConnectionError():
                 return self.error(f"cannot connect to {where}")
         return self.error(f"the request failed ({type(error).__name__}) at {where}")
+
+    def read(self, response: "Response", **_: Any) -> "Response":
+        """A hook of `requests` that reads a reply up to LARGEST_SEARCH bytes. Raises TooLargeError beyond."""
+        response.encoding = None  # JSON is UTF-8, whatever the header says
+        try:
+            response._content = b"".join(limited(response.iter_content(65_536), LARGEST_SEARCH))
+        except TooLargeError:
+            response.close()
+            raise
+        response._content_consumed = True
+        return response
 
     def refused(self, response: "Response") -> WebSearchError:
         """The error for a reply with a status other than 200; a BusyError for 429."""

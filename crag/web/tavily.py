@@ -12,7 +12,7 @@ from crag.web.results import web_documents
 from crag.web.service import Service
 
 if TYPE_CHECKING:
-    from requests import Response
+    pass
 
 _ELSEWHERE = "or set CRAG_WEB to another search"
 _REMEDIES = {
@@ -57,7 +57,10 @@ class Tavily:
         with tavily.TavilyClient(self._key, api_base_url=self._service.url) as client:
             client.session.trust_env = not is_loopback(self._service.url)
             # The client's errors have lost the status and Retry-After.
-            client.session.hooks["response"].append(lambda response, **_: _keep(response, responses))
+            client.session.hooks["response"] += [
+                self._service.read,
+                lambda response, **_: responses.append(response),
+            ]
             try:
                 client.search(query, max_results=limit, timeout=self._service.seconds)
             except errors.TimeoutError:
@@ -70,8 +73,3 @@ class Tavily:
                 raise self._service.failed(error) from None
         # The client adds empty results to any object, so only the reply itself shows a stray server.
         return responses[-1].json()
-
-
-def _keep(response: "Response", responses: "list[Response]") -> None:
-    response.encoding = None  # JSON is UTF-8, whatever the header says
-    responses.append(response)
