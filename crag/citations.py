@@ -3,8 +3,16 @@
 import re
 from collections.abc import Callable, Collection
 
+from crag.citation_forms import (
+    BRACKET,
+    BRACKET_BEGUN,
+    IMAGE,
+    IMAGE_BEGUN,
+    LINK,
+    LINK_BEGUN,
+    cited_numbers,
+)
 from crag.links import FIRST, is_known, link_at
-from crag.numerals import FULLWIDTH
 from crag.thinking import ThoughtFilter
 
 REFUSAL = "NOT_IN_SOURCES"
@@ -15,20 +23,6 @@ _REFUSED = re.compile(rf"[^\[【［]{{0,40}}?{_TOKEN.pattern}")
 _HEAD = 60
 """Characters held back at the beginning, enough to see a refusal with a word before it."""
 
-_WORD = r"(?:sources?|documents?|docs?|references?|refs?|citations?|来源|资料|文档|文献|参考|引用)[\s.:]*"
-_ONE = rf"(?:{_WORD})?(?:no\.?\s*|#\s*|第\s*)?[0-9]{{1,3}}(?:\s*号)?"
-_NUMBERS = re.compile(
-    rf"\s*\^?{_ONE}(?:\s*(?:[,;、&/和及]|and\b|[-–—~至到]|\s)\s*{_ONE})*\s*(?:†.*)?", re.IGNORECASE
-)
-_NUMBER_OR_DASH = re.compile(r"[0-9]{1,3}|[-–—~至到]")
-_BRACKET = re.compile(r"[\[【［]([^\[\]【】［］\n]{1,60})[\]】］]")
-_BRACKET_BEGUN = re.compile(r"[\[【［][^\[\]【】［］\n]{0,60}")
-_LINK = re.compile(r"\((?:https?://|/|#|\.)[^\s()]{0,250}\)")
-_LINK_BEGUN = re.compile(r"\([^\s()]{0,300}")
-_IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\]\((?:[^()\n]|\([^()\n]{0,300}\)){0,2000}\)")
-_IMAGE_BEGUN = re.compile(
-    r"!(?:\[[^\[\]\n]{0,300}(?:\](?:\((?:[^()\n]|\([^()\n]{0,300}\)){0,2000}(?:\([^()\n]{0,300})?)?)?)?"
-)
 _LONGEST_CODE = 500
 """Characters of code within a line; a backtick that closes nothing must not hold a stream back for long."""
 
@@ -159,16 +153,16 @@ class CitationFilter:
         return taken
 
     def _bracket(self, text: str, final: bool) -> int:
-        bracket = _BRACKET.match(text)
+        bracket = BRACKET.match(text)
         if not bracket:
-            return 0 if not final and _BRACKET_BEGUN.fullmatch(text) else self._put(text[0])
-        numbers = _numbers(bracket[1])
+            return 0 if not final and BRACKET_BEGUN.fullmatch(text) else self._put(text[0])
+        numbers = cited_numbers(bracket[1])
         if not numbers:
             return self._put(text[0])
         after = text[bracket.end() :]
-        if not final and (not after or _LINK_BEGUN.fullmatch(after)):
+        if not final and (not after or LINK_BEGUN.fullmatch(after)):
             return 0
-        link = _LINK.match(after)
+        link = LINK.match(after)
         taken = bracket.end() + (link.end() if link else 0)
         known = [n for n in numbers if n in self._sources]
         self.cited += [n for n in known if n not in self.cited]
@@ -176,11 +170,11 @@ class CitationFilter:
         return self._put("".join(f"[{n}]" for n in known), taken) if known else self._remove(taken)
 
     def _image(self, text: str, final: bool) -> int:
-        image = _IMAGE.match(text)
+        image = IMAGE.match(text)
         if image:
             alt = image[1].strip()
             return self._put(alt, image.end()) if alt else self._remove(image.end())
-        return 0 if not final and _IMAGE_BEGUN.fullmatch(text) else self._put("!")
+        return 0 if not final and IMAGE_BEGUN.fullmatch(text) else self._put("!")
 
     def _link(self, text: str, final: bool) -> int:
         try:
@@ -247,21 +241,3 @@ def cited(text: str) -> list[int]:
     reader.feed(text)
     reader.end()
     return reader.cited
-
-
-def _numbers(content: str) -> list[int]:
-    """The numbers that the text between brackets cites, ranges written out; [] if it is no citation."""
-    content = content.translate(FULLWIDTH)
-    if not _NUMBERS.fullmatch(content):
-        return []
-    numbers: list[int] = []
-    through = False
-    for part in _NUMBER_OR_DASH.findall(content.partition("†")[0]):
-        if not part.isdigit():
-            through = bool(numbers)
-            continue
-        n = int(part)
-        numbers += range(numbers[-1] + 1, n) if through else []
-        numbers.append(n)
-        through = False
-    return list(dict.fromkeys(numbers))

@@ -107,7 +107,8 @@ def _knowledge_base(settings: "Settings") -> str:
     from crag.knowledge.chroma_errors import place
     from crag.knowledge.filtering import clause
     from crag.knowledge.passages import settings_embeddings
-    from crag.knowledge.store import KnowledgeBase, model_id
+    from crag.knowledge.schema import model_id
+    from crag.knowledge.store import KnowledgeBase
 
     embeddings = settings_embeddings(settings)
     kb = KnowledgeBase(settings, embeddings)

@@ -8,7 +8,7 @@ quoted can be checked letter by letter.
 import re
 from typing import NamedTuple
 
-from crag.language import HAN
+from crag.sentence_ends import WIDE, ends_sentence
 
 LONGEST = 480
 """Widest strip in cells (a Chinese character fills two): longer sentences are cut at clauses."""
@@ -29,7 +29,6 @@ _CLOSE = re.compile(
     rf"(?:[{re.escape(CLOSERS)}]|\[[^\[\]\n]{{1,20}}\])*"
 )  # a footnote mark closes a sentence too
 _BAD_START = frozenset(CLOSERS + "。！？；｡，、：．,;:!?…")
-_HAN = re.compile(f"[{HAN}\u3040-\u30ff\uac00-\ud7af\uff01-\uff60]")
 _CLAUSE = re.compile(r"[，、；：]|[,;:](?=\s)")
 _SPACE = re.compile(r"\s")
 _LINE = re.compile(r"[^\n\r\u2028\u2029]*(?:\r\n|[\n\r\u2028\u2029]|$)")
@@ -41,31 +40,6 @@ _ITEM = re.compile(
     r"\s*(?:[-*+•·▪◦●]\s+|\(?\d{1,3}(?:\.\d{1,3}){0,3}[.)]\s+|\d{1,3}、|[（(][一二三四五六七八九十\d]{1,3}[)）]"
     r"|[一二三四五六七八九十]{1,3}、)"
 )
-
-# Never the end of a sentence.
-_WORDS_TITLES = """
-mr mrs ms dr prof st gen gov sen rep hon lt col sgt capt cmdr rev mt messrs vs cf ca e.g i.e viz al
-approx
-"""
-_TITLES = frozenset(_WORDS_TITLES.split())
-# No end when a number follows.
-_WORDS_BEFORE_NUMBER = """
-no nos fig figs eq sec ch vol vols pp p art para jan feb mar apr jun jul aug sep sept oct nov dec
-"""
-_BEFORE_NUMBER = frozenset(_WORDS_BEFORE_NUMBER.split())
-# May end a sentence: it does when the next word usually begins one.
-_EITHER = re.compile(
-    r"(?:[A-Za-z]\.)*[A-Za-z]|etc|inc|ltd|co|corp|jr|sr|bros|est|dept|ph\.d|m\.d", re.IGNORECASE
-)
-_WORDS_OPENERS = """
-the a an it its he she they we you this that these those there here in on at after before when while
-as if but and however although for from by with since during his her their our my what who where why
-how
-"""
-_OPENERS = frozenset(_WORDS_OPENERS.split())
-_LIST_NUMBER = re.compile(r"(?:^|[：:；;。！？)）])\s*\d{1,3}$")
-_BEFORE_DOT = re.compile(r"(?:[^\W\d_]+\.)*[^\W\d_]+$")
-_NEXT_WORD = re.compile(r"[^\W\d_]+")
 
 
 class _Span(NamedTuple):
@@ -92,11 +66,11 @@ def split_strips(text: str) -> list[str]:
 
 
 def _width(text: str) -> int:
-    return len(text) + len(_HAN.findall(text))
+    return len(text) + len(WIDE.findall(text))
 
 
 def _is_short(text: str) -> bool:
-    return len(text) < SHORT and len(text) + 2 * len(_HAN.findall(text)) < SHORT
+    return len(text) < SHORT and len(text) + 2 * len(WIDE.findall(text)) < SHORT
 
 
 def _trim(text: str, span: _Span) -> _Span | None:
@@ -151,7 +125,7 @@ def _sentences(text: str, block: _Span) -> list[_Span]:
         quotes += text.count('"', counted, end)
         counted = end
         end = _after_closers(text, end, block.end, inside_quotes=quotes % 2 == 1)
-        if _ends_sentence(text, match, end, block):
+        if ends_sentence(text, match, end, begin=block.start, limit=block.end):
             spans.append(_Span(start, end))
             start = end
     spans.append(_Span(start, block.end))
@@ -170,40 +144,6 @@ def _after_closers(text: str, at: int, limit: int, *, inside_quotes: bool) -> in
     return min(at, limit)
 
 
-def _ends_sentence(text: str, mark: re.Match[str], end: int, block: _Span) -> bool:
-    signs = mark.group()
-    if any(sign in "。！？；｡‼⁇⁈⁉؟।۔" for sign in signs) or "……" in signs:
-        return True
-    if end >= block.end:
-        return True
-    following = text[end : end + 40]
-    if not following[0].isspace():
-        # "好的.然后" ends a sentence, "3.5", "a.b/c?d" and "Node.js 是" do not.
-        before = text[mark.start() - 1] if mark.start() > block.start else ""
-        return bool(_HAN.match(following[0]) and (signs[0] in "!?…" or _HAN.match(before)))
-    following = following.lstrip()
-    if not following or following[0].islower():
-        return False
-    return signs != "." or not _is_abbreviation(
-        text[max(block.start, mark.start() - 24) : mark.start()], following
-    )
-
-
-def _is_abbreviation(before: str, following: str) -> bool:
-    found = _BEFORE_DOT.search(before)
-    if not found:
-        return bool(_LIST_NUMBER.search(before))
-    word = found.group()
-    if word.lower() in _TITLES:
-        return True
-    if word.lower() in _BEFORE_NUMBER:
-        return following[0].isdigit()
-    if word == "I" or not _EITHER.fullmatch(word):
-        return False
-    following_word = _NEXT_WORD.match(following)
-    return not (following_word and following_word.group().lower() in _OPENERS)
-
-
 def _shorten(text: str, span: _Span) -> list[_Span]:
     """Cut what is wider than LONGEST at clauses, else at white space, else anywhere."""
     pieces = []
@@ -211,7 +151,7 @@ def _shorten(text: str, span: _Span) -> list[_Span]:
     while span.end - start > LONGEST // 2 and _width(text[start : start + LONGEST + 1]) > LONGEST:
         limit, cells = start, 0
         while cells < LONGEST and limit < span.end:
-            cells += 2 if _HAN.match(text[limit]) else 1
+            cells += 2 if WIDE.match(text[limit]) else 1
             limit += 1
         if limit >= span.end:
             break

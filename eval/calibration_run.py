@@ -19,7 +19,8 @@ from crag.view import write_answer, write_json
 from . import calibrate, calibration_view, scoring
 from .calibrate import Report
 from .grades import Grades
-from .labels import LabelledQuestion, read_labels
+from .label_files import read_labels
+from .labels import LabelledQuestion
 from .scoring import Progress
 from .thresholds import Wish
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from crag.errors import CragError, SettingsError
 from crag.wording import meant
 
-from .journal import differences
+from .differences import differences
 from .records import Metric, MetricResult, Provenance, Result
 
 _SLACK = 1e-9  # a limit that is met exactly is met

@@ -18,15 +18,8 @@ from crag.settings import Settings
 from crag.thresholds import embedded_identity, model_identity
 
 from .grades import Grades
-from .labels import (
-    GoldQuestion,
-    LabelledPassage,
-    LabelledQuestion,
-    Labels,
-    documents,
-    label,
-    question_document,
-)
+from .label_files import Labels
+from .labels import GoldQuestion, LabelledPassage, LabelledQuestion, documents, label, question_document
 from .learning import Labelled
 
 Progress = Callable[[str, int, int], None]

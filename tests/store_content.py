@@ -9,8 +9,8 @@ import numpy as np
 from crag.knowledge.chroma import connect
 from crag.knowledge.loaders import load_file
 from crag.knowledge.passages import file_passages
-from crag.knowledge.store import STRIPS, KnowledgeBase
-from crag.knowledge.writer import FILE
+from crag.knowledge.schema import FILE, STRIPS
+from crag.knowledge.store import KnowledgeBase
 from crag.settings import Settings
 from tests.toy import ToyEmbeddings
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from crag.eval.grades import Grades
-from crag.eval.labels import LabelledPassage, LabelledQuestion, read_labels
+from crag.eval.label_files import read_labels
+from crag.eval.labels import LabelledPassage, LabelledQuestion
 from langchain_core.documents import Document
 
 from crag import Settings, calibrate

@@ -182,7 +182,7 @@ def test_labels_that_contradict_each_other_are_counted_by_question() -> None:
     "row", ['{"question": "q", "gold_ids": 5}', '{"question": "q", "in_kb": true, "answers": 5}']
 )
 def test_labels_that_are_no_lists_are_one_line(tmp_path: Path, row: str) -> None:
-    from crag.eval.labels import read_labels
+    from crag.eval.label_files import read_labels
 
     (tmp_path / "labels.jsonl").write_text(row)
     with pytest.raises(SettingsError, match=r"line 1: .* is neither a text nor a list"):
@@ -190,7 +190,7 @@ def test_labels_that_are_no_lists_are_one_line(tmp_path: Path, row: str) -> None
 
 
 def test_one_gold_document_may_be_a_text(tmp_path: Path) -> None:
-    from crag.eval.labels import read_labels
+    from crag.eval.label_files import read_labels
 
     (tmp_path / "labels.jsonl").write_text('{"question": "q", "gold_ids": "a.md"}')
     assert read_labels([tmp_path / "labels.jsonl"]).gold[0].gold == ["a.md"]

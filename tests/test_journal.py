@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crag.eval.differences import differences
 from crag.eval.folder import whole
 from crag.eval.gate import (
     Limit,
@@ -15,7 +16,7 @@ from crag.eval.gate import (
     read_baseline,
     unequal,
 )
-from crag.eval.journal import Journal, differences, read_journal
+from crag.eval.journal import Journal, read_journal
 from crag.eval.outputs import write_rows
 from crag.eval.recording import Recorder
 from crag.eval.records import Estimate, Metric, MetricResult, Provenance, Result, Row, Sample, Score

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crag.eval.labels import read_labels
+from crag.eval.label_files import read_labels
 from crag.eval.samples import read_samples
 
 from crag.errors import SettingsError

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crag.eval.labels import read_labels
+from crag.eval.label_files import read_labels
 from crag.eval.plan import in_groups, spread
 from crag.eval.records import Sample
 from crag.eval.samples import contradicted, fingerprint, read_samples

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from crag.conditions import LANG as LANG_KEY
 from crag.conditions import Condition, Conditions, meets, plain_values, shown
-from crag.knowledge.store import LANG, OWN, KnowledgeBase
+from crag.knowledge.schema import LANG, OWN
+from crag.knowledge.store import KnowledgeBase
 
 _KEPT = 16  # sets of conditions whose passages are remembered
 

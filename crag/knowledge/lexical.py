@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crag.knowledge.chroma import LEXICAL
-from crag.knowledge.store import WRITING, KnowledgeBase
+from crag.knowledge.schema import WRITING
+from crag.knowledge.store import KnowledgeBase
 from crag.settings import Settings
 from crag.terms import terms
 

@@ -7,8 +7,8 @@ from langchain_core.embeddings import Embeddings
 
 from crag.errors import CragError, ModelError
 from crag.knowledge.documents import plain_metadata
+from crag.knowledge.schema import FILE, LANG, POSITION, STRIPS, Metadata
 from crag.knowledge.splitting import split
-from crag.knowledge.store import FILE, LANG, POSITION, STRIPS, Metadata
 from crag.language import language_of
 from crag.settings import Settings
 from crag.strips import split_strips

@@ -13,7 +13,8 @@ from crag.errors import CragError, KnowledgeBaseError, ModelError
 from crag.knowledge.chroma_errors import ingest_command, place
 from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
 from crag.knowledge.lexical import LexicalIndex, lexical_index
-from crag.knowledge.store import LANG, OWN, STRIPS, KnowledgeBase, Stored
+from crag.knowledge.schema import LANG, OWN, STRIPS
+from crag.knowledge.store import KnowledgeBase, Stored
 from crag.language import language_of
 from crag.metering import meter
 from crag.terms import terms

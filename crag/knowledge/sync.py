@@ -17,7 +17,8 @@ from crag.knowledge.lexical import lexical_index
 from crag.knowledge.loaders import is_blank, load_bytes, read_bytes
 from crag.knowledge.passages import embed_passages, file_passages, settings_embeddings, text_hash
 from crag.knowledge.report import FileReport, IngestReport
-from crag.knowledge.store import KnowledgeBase, Metadata, model_id
+from crag.knowledge.schema import Metadata, model_id
+from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.walk import Found, Walk, absolute, walk
 from crag.knowledge.writer import FileRecord, Writer, writing
 from crag.redaction import unlinked

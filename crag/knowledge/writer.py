@@ -1,21 +1,18 @@
 """Writing the knowledge base: one writer at a time, and a record of every file that is fully in it."""
 
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import KnowledgeBaseError
 from crag.knowledge.blank_memory import blank_memory
-from crag.knowledge.chroma import HOLDER, LOCK, connect
+from crag.knowledge.chroma import connect
 from crag.knowledge.chroma_errors import translated
-from crag.knowledge.store import (
+from crag.knowledge.schema import (
     CHANGED,
     DIMENSION,
     FILE,
@@ -31,10 +28,11 @@ from crag.knowledge.store import (
     model_id,
     roots_of,
 )
+from crag.knowledge.writing_lock import alone
 from crag.settings import Settings
 
 WAIT = 60.0
-"""Seconds a second writer waits for the first. Several writers on one folder lose vectors silently."""
+"""Seconds a second writer waits for the first."""
 
 _NO_VECTOR: Any = [[1.0]]  # Chroma wants one even for what is never searched by meaning
 _COSINE: Any = {"hnsw": {"space": "cosine"}}
@@ -62,56 +60,12 @@ def writing(
     Raises KnowledgeBaseError when it cannot be written, is busy longer than `wait` seconds, or holds
     vectors of other embeddings.
     """
-    with _alone(settings, notify, wait), blank_memory():
+    with alone(settings, notify, wait), blank_memory():
         writer = Writer(settings, embeddings)
         try:
             yield writer
         finally:
             writer.close()
-
-
-@contextmanager
-def _alone(settings: Settings, notify: Callable[[str], None], wait: float) -> Iterator[None]:
-    """The lock of an embedded folder; a Chroma server takes several writers by itself."""
-    if settings.chroma_url:
-        yield
-        return
-    from filelock import FileLock, Timeout
-
-    folder = settings.kb.absolute()
-    lock = FileLock(folder / LOCK)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            notify(
-                f"another process{_holder(folder)} is writing to {folder}; waiting up to {wait:.0f} s for it"
-            )
-            lock.acquire(timeout=wait)
-        (folder / HOLDER).write_text(f"process {os.getpid()}, since {time.strftime('%H:%M:%S')}", "utf-8")
-    except Timeout:
-        raise KnowledgeBaseError(
-            f"the knowledge base at {folder} is busy: another ingest{_holder(folder)} is writing; "
-            "run again when it is done"
-        ) from None
-    except OSError as error:
-        raise KnowledgeBaseError(
-            f"the folder {folder} cannot be written ({error.strerror}); choose another with --kb DIR"
-        ) from None
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            (folder / HOLDER).unlink()
-        lock.release()
-
-
-def _holder(folder: Path) -> str:
-    """Which process holds the lock, as it said itself."""
-    with suppress(OSError, UnicodeDecodeError):
-        return f" ({(folder / HOLDER).read_text('utf-8')})"
-    return ""
 
 
 class Writer:

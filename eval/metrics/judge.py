@@ -7,7 +7,7 @@ from typing import Any
 from crag.errors import CragError, ModelError
 from crag.grounding import without_citations
 from crag.knowledge.passages import settings_embeddings
-from crag.knowledge.store import model_id
+from crag.knowledge.schema import model_id
 from crag.language import Language
 from crag.metering import metered
 from crag.redaction import redact
