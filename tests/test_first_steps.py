@@ -88,3 +88,30 @@ def test_routes_without_a_question_set_is_one_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr == f"crag: {tmp_path}/questions.jsonl cannot be read: No such file or directory\n"
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "data" / "README.md"])
+LINK = re.compile(r"\]\((?!https?://)([^()#\s]*)(?:#([^()\s]*))?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for name, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name} links to {name}"
+        assert not anchor or anchor in anchors(target), f"{page.name} links to {name}#{anchor}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_a_readme_opens_with_the_question_and_the_checks_alone(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    commands = text.split("```bash\n")[1].split("```")[0].splitlines()
+    assert [re.sub(r'"[^"]*"', '"…"', command.split("#")[0].strip()) for command in commands] == [
+        'make ask Q="…"',
+        "make test",
+    ]
