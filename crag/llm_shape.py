@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from crag.errors import ModelError
-from crag.llm_words import words_of
+from crag.llm_words import ToldError, words_of
 
 UNFINISHED = "unfinished"
 """The finish reason of a stream that ended without one: it may have been cut off."""
@@ -135,28 +135,22 @@ def _dumped(reply: Any) -> dict[str, Any]:
         return body
     items = [item.model_dump(warnings=False) if hasattr(item, "model_dump") else item for item in _list(body)]
     said = words_of(items)
-    raise _said(said) if said else ValueError(f"it is {'a list' if items else 'no JSON object'}")
+    raise ToldError(said) if said else ValueError(f"it is {'a list' if items else 'no JSON object'}")
 
 
 def _choice(body: dict[str, Any]) -> dict[str, Any] | None:
     """The first choice; further ones were never asked for."""
     choices = body.get("choices")
     if not choices and (said := words_of(body)):
-        raise _said(said)
+        raise ToldError(said)
     if body.get("error"):
-        raise _said(words_of(body) or str(body["error"]))
+        raise ToldError(words_of(body) or str(body["error"]))
     # A piece of another choice may stand between those of the first.
     return next((c for c in _list(choices) if isinstance(c, dict) and not c.get("index")), None)
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _said(words: str) -> ModelError:
-    return ModelError(
-        f"the server answered with an error: {words}; try again, or check the server and the plan"
-    )
 
 
 def _refuse(message: dict[str, Any]) -> None:

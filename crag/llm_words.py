@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from crag.errors import ModelError
+
 _KEYS = (
     "message",
     "msg",
@@ -17,6 +19,15 @@ _KEYS = (
 _PAGE = re.compile(r"^\s*<|<html", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _DEEPEST = 6
+
+
+class ToldError(ModelError):
+    """A server answered with an error in place of a reply; `words` are its own."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(
+            f"the server answered with an error: {words}; try again, or check the server and the plan"
+        )
 
 
 def words_of(body: Any, depth: int = _DEEPEST) -> str:

@@ -11,10 +11,11 @@ from crag.allowance import allowance
 from crag.budget import pack
 from crag.interfaces import Grade
 from crag.metering import meter
-from crag.nodes import Update, identified
+from crag.nodes import identified
 from crag.parts import Services
 from crag.reasoning import ALTERNATIVES
 from crag.state import CRAGState, OneDocument, standalone
+from crag.step import Update
 
 Correction = Literal["filter", "alternatives", "web_search"]
 

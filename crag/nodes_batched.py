@@ -3,9 +3,10 @@
 from typing import Literal
 
 from crag.budget import pack
-from crag.nodes import Update, score
+from crag.nodes import score
 from crag.parts import Services
 from crag.state import CRAGState, standalone
+from crag.step import Update
 
 Correction = Literal["refine_strips", "web_search"]
 

@@ -11,9 +11,9 @@ from crag.generation import citable, refusal
 from crag.interfaces import Check, Turn
 from crag.language import language_of
 from crag.metering import meter
-from crag.nodes import Update, step
 from crag.parts import Services
 from crag.state import CRAGInput, CRAGState, standalone
+from crag.step import Update, step
 
 
 def add_check(graph: "StateGraph[CRAGState, None, CRAGInput, CRAGState]", services: Services) -> None:

@@ -6,10 +6,11 @@ from langgraph.graph import END, START, StateGraph
 
 from crag.errors import CeilingError
 from crag.interfaces import Turn
-from crag.nodes import Update, fresh, step
+from crag.nodes import fresh
 from crag.parts import Services
 from crag.routing import FixedReplier
 from crag.state import CRAGInput, CRAGState
+from crag.step import Update, step
 
 
 def add_route(graph: "StateGraph[CRAGState, None, CRAGInput, CRAGState]", services: Services) -> None:

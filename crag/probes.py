@@ -10,7 +10,7 @@ from crag.endpoints import Endpoint, Names, Role
 from crag.errors import ModelError
 from crag.knowledge.vectors import read_vectors
 from crag.llm_shape import completion
-from crag.llm_words import words_of
+from crag.llm_words import ToldError, words_of
 from crag.redaction import redact
 from crag.servers import NO_KEY, OPENAI_URL, bare_url, host_of, is_loopback
 
@@ -133,10 +133,9 @@ class Probe:
             [vector] = read_vectors(body, 1)
         except ModelError as error:
             detail, _, remedy = str(error).rpartition("; ")
-            told = "an error" in detail
-            return Finding(
-                detail, "server" if told else "model", remedy if told else f"check {self._names.model}"
-            )
+            if isinstance(error, ToldError):
+                return Finding(detail, "server", remedy)
+            return Finding(detail, "model", f"check {self._names.model}")
         except (ValueError, RecursionError, AttributeError):
             return Finding("the reply is not OpenAI-compatible", "url", self._look_at_url())
         return Finding(f"answers, {len(vector)} dimensions")

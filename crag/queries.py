@@ -9,7 +9,7 @@ from crag.language import han_count, language_of
 from crag.metering import meter
 from crag.prompting import prompt
 from crag.reading import SENTENCE_END
-from crag.reading_lists import strings
+from crag.reading_queries import strings
 
 LONGEST_QUERY = 400
 """Characters that search services take at most (Tavily's limit)."""

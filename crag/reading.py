@@ -12,7 +12,7 @@ from typing import Any
 from crag.numerals import EXPRESSION, FULLWIDTH, QUOTED, alone, bare, is_odd_digit, labelled, plain, value_of
 from crag.thinking import ends_in_thought, strip_thinking
 
-__all__ = ["FULLWIDTH", "SENTENCE_END", "read_score", "strip_thinking"]
+__all__ = ["FULLWIDTH", "LONGEST", "SENTENCE_END", "read_score", "strip_thinking"]
 
 SENTENCE_END = re.compile(r"[\n\r]+|(?<=[。！？])|(?<=[.!?])\s")
 """Where the sentences of a short text end, roughly; what is stored and quoted is cut by `crag.strips`."""
@@ -23,7 +23,8 @@ _KEY = re.compile(
     r"|(?:相关性?|相关度|最终|文档)*(?:评分|得分|分数|打分|相关性|相关度)",
     re.IGNORECASE,
 )
-_LONGEST = 20_000
+LONGEST = 20_000
+"""Characters of a reply beyond which it is not read, or not further."""
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad]")
 
 
@@ -37,7 +38,7 @@ def read_score(reply: str) -> float | None:
     if ends_in_thought(reply):
         return None
     text = _INVISIBLE.sub("", strip_thinking(reply)).translate(FULLWIDTH)
-    if len(text) > _LONGEST or _NON_FINITE.search(text) or any(is_odd_digit(char) for char in text):
+    if len(text) > LONGEST or _NON_FINITE.search(text) or any(is_odd_digit(char) for char in text):
         return None
     found, text = _from_json(text)
     # A document that is quoted may name a score of its own.

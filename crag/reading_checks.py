@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crag.numerals import FULLWIDTH
+from crag.reading import LONGEST
 from crag.thinking import ends_in_thought, strip_thinking
-
-LONGEST = 20_000
-"""Characters of a reply beyond which it is not read."""
 
 _WORD = r"(?:grounded(?:ness)?|supported|substantiated|faithful|verified)"
 _MENTION = re.compile(rf"\b(?P<un>un|non-?|in)?{_WORD}\b", re.IGNORECASE)

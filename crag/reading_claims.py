@@ -6,7 +6,8 @@ from typing import Any
 
 from crag.interfaces import Claim
 from crag.numerals import FULLWIDTH
-from crag.reading_checks import LONGEST, json_values
+from crag.reading import LONGEST
+from crag.reading_checks import json_values
 from crag.thinking import ends_in_thought, strip_thinking
 
 _NOTHING = re.compile(

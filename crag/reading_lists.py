@@ -1,4 +1,4 @@
-"""Lists that models write: a score from 1 to 5 for each of several numbered texts, and search queries.
+"""Lists that models write: a score from 1 to 5 for each of several numbered texts.
 
 As in `crag.reading`, what is not clearly there is None, and no reader raises.
 """
@@ -10,13 +10,10 @@ from itertools import islice, pairwise
 from typing import Any
 
 from crag.numerals import RETRACTED
-from crag.reading import FULLWIDTH, strip_thinking
+from crag.reading import FULLWIDTH, LONGEST, strip_thinking
 
 LOWEST, HIGHEST = 1, 5
 """The scale of score lists."""
-
-LONGEST = 20_000
-"""Characters of a reply that are read."""
 
 _DIGITS = r"[0-9]{1,3}(?:\.[0-9]{1,6})?"
 _VALUE = (
@@ -58,42 +55,6 @@ _SCALE = re.compile(
 
 _INDEX_KEY = re.compile(r"id|n|no|index|number|passage|document|doc|strip|item|编号|序号|段落|文档", re.I)
 _SCORE_KEY = re.compile(rf".*{_WORD}.*", re.IGNORECASE)
-
-
-_ITEM = re.compile(
-    r"(?:^|\n)\s*(?:[-*+•]\s+|\(?[0-9]{1,2}[.)、:]\s*|(?:query|问题|查询)\s*[0-9]{1,2}\s*[:.]\s*)", re.I
-)
-_INLINE = re.compile(r"(?:^|\s)\(?[0-9]{1,2}[.)、]\s*(?=\S)")
-
-
-def read_queries(reply: str) -> list[str]:
-    """The texts of a list of queries, in order: items of a JSON array, marked lines, or else all lines.
-
-    A line that ends in a colon introduces the list and is no query.
-    """
-    text = strip_thinking(reply)[:LONGEST].translate({0xFF1A: ":", 0x3000: " "})
-    text = re.sub(r"^\s*```\w*\s*$", "", text, flags=re.MULTILINE).strip()
-    queries = strings(text)
-    if not queries and _ITEM.search(text):
-        queries = [line[m.end() :] for line in text.splitlines() if (m := _ITEM.match(line))]
-        if len(queries) == 1 and len(_INLINE.findall(text)) > 1:
-            queries = _INLINE.split(text)[1:]
-    elif not queries:
-        queries = text.splitlines() if "\n" in text else re.split(r"[;；|]", text)
-    stripped = [" ".join(query.split()).strip("\"'`* ") for query in queries]
-    return [query for query in stripped if query and not query.endswith(":")]
-
-
-def strings(text: str) -> list[str]:
-    """The texts of the first JSON array in a reply, or of one under a key of the first object."""
-    at = re.search(r"[\[{]", text)
-    try:
-        value, _ = json.JSONDecoder().raw_decode(text, at.start()) if at else (None, 0)
-    except (ValueError, RecursionError):
-        return []
-    if isinstance(value, dict):
-        value = next((item for item in value.values() if isinstance(item, list)), list(value.values()))
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def read_scores(reply: str, count: int) -> list[float | None] | None:

@@ -7,7 +7,7 @@ from crag.language import language_of
 from crag.metering import meter
 from crag.prompting import prompt
 from crag.queries import fit_query
-from crag.reading_lists import read_queries
+from crag.reading_queries import read_queries
 from crag.reading_reasons import read_judgement
 
 ALTERNATIVES = 3

@@ -85,9 +85,8 @@ class Journal:
             )
             self.records.notes.append(f"resumed with other versions of {', '.join(changed)}")
         try:
-            self._file = self.path.open(
-                "ab", buffering=0
-            )  # what was not written must not be tried again when it is closed
+            # Without a buffer: what could not be written must not be tried again when it is closed.
+            self._file = self.path.open("ab", buffering=0)
             self._file.truncate(self.records.whole)
             self._whole = self.records.whole
         except OSError as error:

@@ -12,7 +12,7 @@ from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
 from crag.grading import Thresholds
-from crag.nodes import generate, retrieve, score_document, step, web_search
+from crag.nodes import generate, retrieve, score_document, web_search
 from crag.nodes_agentic import (
     alternatives,
     corrections,
@@ -29,6 +29,7 @@ from crag.parts import Services
 from crag.services import EMBEDDED, from_environment
 from crag.settings import Aggregate
 from crag.state import CRAGInput, CRAGState, Graph
+from crag.step import step
 
 GOOD = 0.6
 

@@ -19,7 +19,6 @@ from crag.nodes import (
     retrieve,
     score,
     score_document,
-    step,
     web_search,
 )
 from crag.nodes_check import add_check
@@ -28,6 +27,7 @@ from crag.parts import Services
 from crag.queries import SparingRewriter
 from crag.services import from_environment
 from crag.state import CRAGInput, CRAGState, Graph
+from crag.step import step
 
 
 def tuned(services: Services) -> Services:

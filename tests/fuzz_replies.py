@@ -18,8 +18,9 @@ from crag.queries import KeywordRewriter
 from crag.reading import read_score
 from crag.reading_checks import read_grounded
 from crag.reading_claims import read_claims
-from crag.reading_lists import read_queries, read_scores
+from crag.reading_lists import read_scores
 from crag.reading_pages import read_pages
+from crag.reading_queries import read_queries
 from crag.reading_reasons import read_judgement
 from crag.thinking import strip_thinking
 from tests.replies.case import Case, Maker

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.reading_lists import read_queries, read_scores
+from crag.reading_lists import read_scores
+from crag.reading_queries import read_queries
 from crag.reading_reasons import read_judgement
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from crag.errors import ModelError
-from crag.llm_words import words_of
+from crag.llm_words import ToldError, words_of
 
 
 def read_vectors(body: Any, count: int) -> list[list[float]]:
@@ -16,14 +16,9 @@ def read_vectors(body: Any, count: int) -> list[list[float]]:
     """
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, list):
-        said = words_of(body)
-        raise (
-            ModelError(
-                f"the server answered with an error: {said}; try again, or check the server and the plan"
-            )
-            if said
-            else ValueError("it has no data")
-        )
+        if said := words_of(body):
+            raise ToldError(said)
+        raise ValueError("it has no data")
     given = [item.get("embedding") if isinstance(item, dict) else None for item in data]
     vectors = [_vector(embedding) for embedding in given if embedding]
     if len(vectors) != count or len(given) != count:
