@@ -15,7 +15,7 @@ from typing import get_args
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from crag.language import Language
+from crag.language import Language, readable
 
 LONGEST_LABEL = 300
 """Characters of a title or an address that a prompt shows."""
@@ -137,7 +137,7 @@ def _defused(text: str) -> str:
 
     Lone surrogates, which no request can carry, become question marks.
     """
-    text = text.encode("utf-8", "replace").decode()
+    text = readable(text)
     text = _HIDDEN.sub("", text)
     text = _CHAT_TOKEN.sub(lambda found: "‹" if found[0] == "<" else "(", text)
     return _CLOSING.sub("›››", _OPENING.sub("‹‹‹", text))

@@ -12,6 +12,7 @@ import numpy as np
 from crag.errors import ModelError
 from crag.knowledge.e5_graph import WIDTH, build_session
 from crag.knowledge.e5_weights import Array, build_tokenizer, read_weights
+from crag.language import readable
 
 QUERY, PASSAGE = "query: ", "passage: "
 MOST_INFORMATION = 15.0
@@ -70,9 +71,8 @@ class E5:
         return float(min(MOST_INFORMATION, -sum(self._scores[i] for i in ids)))
 
     def _encode(self, text: str) -> Any:
-        # A lone surrogate has no UTF-8 form, which the tokenizer needs.
-        readable = text[:_READ].encode("utf-8", "replace").decode()
-        ids = np.array([self._tokenizer.encode(readable).ids], np.int64)
+        given = readable(text[:_READ])
+        ids = np.array([self._tokenizer.encode(given).ids], np.int64)
         return self._session.run(None, {"input_ids": ids})[0]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from crag.errors import ModelError
 from crag.knowledge.e5 import processors
 from crag.knowledge.e5_weights import Array
+from crag.language import readable
 
 _READ = 4000
 """Characters of a text that are looked at; a passage has a fraction of that."""
@@ -33,12 +34,12 @@ class USE:
     def encode(self, texts: Sequence[str], prefix: str = "") -> Array:
         """Unit vectors of `texts`, shape (texts, 512) float32. The model knows no prefix."""
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        readable = [text[:_READ].encode("utf-8", "replace").decode() or " " for text in texts]
-        order = sorted(range(len(texts)), key=lambda i: len(readable[i]))
+        given = [readable(text[:_READ]) or " " for text in texts]
+        order = sorted(range(len(texts)), key=lambda i: len(given[i]))
         with self._lock:
             for at in range(0, len(order), _BATCH):
                 chosen = order[at : at + _BATCH]
-                vectors[chosen] = self._model.encode([readable[i] for i in chosen])
+                vectors[chosen] = self._model.encode([given[i] for i in chosen])
         return vectors
 
     def information(self, term: str) -> float:

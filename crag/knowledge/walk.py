@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crag.knowledge.loaders import KINDS
+from crag.language import readable
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__"})
 _LONGEST = 200  # characters of a path that is shown although no file can have it
@@ -77,7 +78,7 @@ def _shortened(path: str) -> str:
 
 def _walk_folder(root: Path, result: Walk, seen: set[str]) -> None:
     def unreadable(error: OSError) -> None:
-        result.failed.append((_name(str(error.filename)), _unopened(error)))
+        result.failed.append((readable(str(error.filename)), _unopened(error)))
 
     for folder, names, files in os.walk(root, followlinks=True, onerror=unreadable):
         real = os.path.realpath(folder)
@@ -94,15 +95,15 @@ def _walk_folder(root: Path, result: Walk, seen: set[str]) -> None:
             try:
                 is_file = path.is_file()
             except OSError as error:
-                result.failed.append((_name(source), _unopened(error)))
+                result.failed.append((readable(source), _unopened(error)))
                 continue
             if not is_file:
-                result.failed.append((_name(source), "not a file, or a link that leads nowhere"))
+                result.failed.append((readable(source), "not a file, or a link that leads nowhere"))
             elif path.suffix.lower() in KINDS:
                 _add(Found(path, source, root), result, seen)
             else:
-                reason = f"unsupported type {_name(path.suffix) or 'without extension'}"
-                result.skipped.append((_name(source), reason))
+                reason = f"unsupported type {readable(path.suffix) or 'without extension'}"
+                result.skipped.append((readable(source), reason))
 
 
 def _add(found: Found, result: Walk, seen: set[str]) -> None:
@@ -110,13 +111,8 @@ def _add(found: Found, result: Walk, seen: set[str]) -> None:
     try:
         str(found.path).encode()
     except UnicodeEncodeError:
-        result.failed.append((_name(found.source), "its name is not valid UTF-8; rename it"))
+        result.failed.append((readable(found.source), "its name is not valid UTF-8; rename it"))
         return
     if real not in seen:
         seen.add(real)
         result.files.append(found)
-
-
-def _name(name: str) -> str:
-    """A name that can be printed; bytes that are no UTF-8 become `?`."""
-    return name.encode(errors="replace").decode()

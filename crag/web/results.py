@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urlsplit
 
 from langchain_core.documents import Document
 
+from crag.language import readable
 from crag.metering import meter
 
 LONGEST_PAGE = 20_000
@@ -46,7 +47,7 @@ def tidy(text: object) -> str:
     if not isinstance(text, str):
         return ""
     # JSON can smuggle in half characters, which nothing can print or hash.
-    whole = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    whole = readable(text).replace("\r\n", "\n").replace("\r", "\n")
     blanks = _BLANKS.sub(" ", _CONTROL.sub("", whole))
     return _GAP.sub("\n\n", blanks).strip()
 
