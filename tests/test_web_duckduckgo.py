@@ -78,6 +78,8 @@ async def test_duckduckgo_finding_nothing_is_no_error(monkeypatch: pytest.Monkey
             ),
             "cannot connect; check the network and any proxy",
         ),
+        (ValueError("not a page"), "the search failed (not a page); wait some minutes"),
+        (IndexError(), "the search failed (IndexError); wait some minutes"),
         (DDGSException("ConnectError:\nrefused"), "the search failed (ConnectError: refused)"),
     ],
 )
@@ -85,6 +87,28 @@ async def test_duckduckgo_failures_are_one_line(
     monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
 ) -> None:
     assert says in await failure(duckduckgo(monkeypatch, error))
+
+
+@pytest.mark.parametrize("reply", [{"error": "consent"}, "<html>consent</html>", 7])
+async def test_what_is_no_list_of_results_is_a_failure(monkeypatch: pytest.MonkeyPatch, reply: Any) -> None:
+    message = await failure(duckduckgo(monkeypatch, reply))
+    assert message.startswith(
+        f"DuckDuckGo: it gave {type(reply).__name__} instead of results; wait some minutes"
+    )
+
+
+async def test_odd_results_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = [
+        None,
+        7,
+        "text",
+        {},
+        {"title": None, "href": None, "body": None},
+        {"href": ["x"], "body": {"a": 1}},
+    ]
+    good = {"title": 7, "href": "https://sea.example/tides", "body": "The moon makes the tides."}
+    (document,) = await duckduckgo(monkeypatch, [*odd, good])
+    assert document.page_content == "The moon makes the tides."
 
 
 def test_the_engine_chosen_is_one_that_ddgs_knows() -> None:

@@ -8,14 +8,12 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from crag.complaints import quiet_parser
 from crag.errors import KnowledgeBaseError
 from crag.knowledge.chroma_errors import missing, place, translated
-from crag.servers import bare_url, is_loopback
+from crag.knowledge.chroma_http import server_client
 from crag.settings import Settings
-from crag.wording import first_line
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -25,7 +23,6 @@ LEXICAL, LOCK, HOLDER = "lexical", ".writing.lock", ".writing.by"
 
 _DATABASE = "chroma.sqlite3"
 _NOT_CHROMA = frozenset({LEXICAL, LOCK, HOLDER})
-_REPLY_TIME = 10.0  # seconds for a server's first sign of life
 
 
 class Connection:
@@ -107,7 +104,7 @@ def connect(settings: Settings, *, create: bool) -> Connection:
 def _client(settings: Settings, *, create: bool) -> "tuple[Client, Path | None]":
     """The client and, where the folder may not be written, the copy of it that the client works on."""
     if settings.chroma_url:
-        return _server(settings.chroma_url), None
+        return server_client(settings.chroma_url, settings.timeout, _options()), None
     folder = settings.kb.absolute()
     if create:
         folder.mkdir(parents=True, exist_ok=True)
@@ -176,28 +173,3 @@ def _persistent(folder: Path) -> "Client":
 
     client: Client = chromadb.PersistentClient(str(folder), settings=_options())  # type: ignore[assignment]
     return client
-
-
-def _server(url: str) -> "Client":
-    import chromadb
-    import httpx
-
-    parts = urlsplit(url if "//" in url else f"http://{url}")
-    secure = parts.scheme == "https"
-    try:
-        base = f"{parts.scheme}://{parts.netloc}"
-        httpx.get(
-            f"{base}/api/v2/heartbeat", timeout=_REPLY_TIME, trust_env=not is_loopback(base)
-        ).raise_for_status()
-        client: Client = chromadb.HttpClient(  # type: ignore[assignment]
-            host=parts.hostname or "",
-            port=parts.port or (443 if secure else 80),
-            ssl=secure,
-            settings=_options(),
-        )
-        return client
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise KnowledgeBaseError(
-            f"no Chroma server answers at {bare_url(url)} ({first_line(error)}); "
-            "start it (chroma run --path DIR) or unset CRAG_CHROMA_URL"
-        ) from None

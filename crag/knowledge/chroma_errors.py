@@ -60,6 +60,16 @@ def translated(settings: Settings) -> Iterator[None]:
 def _explained(settings: Settings, error: Exception) -> KnowledgeBaseError:
     text, where = first_line(error), place(settings)
     low = text.lower()
+    if settings.chroma_url and isinstance(error, TimeoutError):
+        return KnowledgeBaseError(
+            f"the Chroma server at {where} gave no reply within {settings.timeout:g} s; look at it or raise "
+            "CRAG_TIMEOUT"
+        )
+    if settings.chroma_url and ("unauthorized" in low or "forbidden" in low):
+        return KnowledgeBaseError(
+            f"the Chroma server at {where} refuses the login ({text}); set CRAG_CHROMA_URL to "
+            "http://USER:PASSWORD@HOST:PORT with one that it takes"
+        )
     if "locked" in low:
         return UnsettledError(
             f"the knowledge base at {where} is busy: another process is writing; try again when it is done"

@@ -54,4 +54,10 @@ class DuckDuckGo:
             if "error sending request" in str(error):
                 raise self._service.error("cannot connect; check the network and any proxy") from None
             raise self._service.error(f"the search failed ({str(error)[:160]}); {_OTHER}") from None
+        except Exception as error:  # noqa: BLE001 - what ddgs and its parsers raise on odd pages
+            raise self._service.error(
+                f"the search failed ({str(error)[:160] or type(error).__name__}); {_OTHER}"
+            ) from None
+        if not isinstance(found or [], list):
+            raise self._service.error(f"it gave {type(found).__name__} instead of results; {_OTHER}")
         return found
