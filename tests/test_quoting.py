@@ -70,6 +70,28 @@ async def test_beside_an_answer_nothing_is_quoted_in_another_language(answer, qu
     assert "[1]" not in draft.text
 
 
+GRAPH = "GraphRAG lets a language model extract entities and relations from every chunk into one graph."
+GRAPH_ZH = "GraphRAG 先让大模型从文本中抽取实体和关系，连成知识图谱。"
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted"),
+    [
+        ("What is GraphRAG?", [f"“{GRAPH}” [2]", f"“{GRAPH_ZH}” [1]"]),
+        ("什么是 GraphRAG？", [f"“{GRAPH_ZH}” [1]", f"“{GRAPH}” [2]"]),
+    ],
+)
+async def test_what_another_language_says_best_is_quoted_in_the_question_s_too(answer, question, quoted):
+    draft = await answer(question, GRAPH_ZH, GRAPH)
+    assert draft.text.splitlines()[1:-1] == quoted
+
+
+async def test_an_answer_in_another_language_is_quoted_before_what_does_not_answer_in_the_question_s(answer):
+    """F33."""
+    draft = await answer("退款在几个工作日内支付？", "退款申请表可以在前台领取，也可以在官网下载。", REFUND)
+    assert "within five working days" in draft.text
+
+
 async def test_the_quotations_can_be_told_from_the_words_around_them(answer):
     draft = await answer("退款在几个工作日内支付？", REFUND_ZH)
     assert quoted_part(draft.text) == "“收到退货后，退款将在五个工作日内支付到原账户。” [1]"
