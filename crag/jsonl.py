@@ -47,16 +47,20 @@ def json_lines(content: bytes | str) -> Iterator[tuple[int, Object | str]]:
 
 def json_objects(path: Path) -> list[Object]:
     """The objects of a file of which every line must be one. Raises SettingsError naming file and line."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     found = []
-    for number, row in json_lines(content):
+    for number, row in json_lines(content_of(path)):
         if isinstance(row, str):
             raise SettingsError(f"{path}, line {number} {row}; mend or remove it")
         found.append(row)
     return found
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file. Raises SettingsError saying why it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def cut_half_line(path: Path) -> None:

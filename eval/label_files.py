@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from crag.errors import SettingsError
-from crag.jsonl import NO_UTF8, json_lines
+from crag.jsonl import NO_UTF8, content_of, json_lines
 
 from .labels import GoldQuestion, LabelledPassage, LabelledQuestion
 from .samples import named_after, truth
@@ -54,10 +54,7 @@ def read_labels(paths: Iterable[Path]) -> Labels:
 
 
 def _rows(path: Path, digest: Any) -> Iterable[tuple[int, dict[str, Any]]]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    data = content_of(path)
     digest.update(data)
     for number, row in json_lines(data):
         if isinstance(row, str):

@@ -18,7 +18,8 @@ from crag.endpoints import Endpoint
 from crag.errors import ModelError
 from crag.knowledge import e5, e5_weights
 from crag.knowledge.e5 import E5, PASSAGE
-from crag.knowledge.embeddings import EmbeddedEmbeddings, api_embeddings, use_embeddings
+from crag.knowledge.embeddings import EmbeddedEmbeddings, use_embeddings
+from crag.knowledge.server_embeddings import api_embeddings
 from crag.metering import metered
 from tests.raw_server import RawServer, drip
 

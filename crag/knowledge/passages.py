@@ -17,11 +17,13 @@ from crag.wording import first_line
 
 def settings_embeddings(settings: Settings) -> Embeddings:
     """The embeddings that the settings name: those of a server, else the embedded ones."""
-    from crag.knowledge.embeddings import api_embeddings, embedded_embeddings
-
     endpoint = settings.endpoint("embedding")
     if endpoint is None:
+        from crag.knowledge.embeddings import embedded_embeddings
+
         return embedded_embeddings()
+    from crag.knowledge.server_embeddings import api_embeddings
+
     return api_embeddings(
         endpoint, batch=settings.embedding_batch, timeout=settings.timeout, retries=settings.retries
     )
