@@ -134,6 +134,15 @@ async def test_neighbouring_sentences_are_one_quote_in_their_order(answer):
     assert f"“{both}” [1]" in draft.text
 
 
+@pytest.mark.parametrize("rule", ["|---|---|", "| :-- | --: |"])
+async def test_the_names_of_columns_are_not_quoted_without_a_row(answer, rule):
+    prose = "Refunds are paid within five working days."
+    row = "| shoes from the sale of the last summer | 5 days |"
+    draft = await answer(QUESTION, f"{prose}\n\n| refunds are paid | working days |\n{rule}\n{row}")
+    assert prose in draft.text
+    assert "refunds are paid | working days" not in draft.text
+
+
 async def test_refining_keeps_what_bears_on_the_question_and_drops_other_documents(evaluator):
     page = Document(
         f"{WALL} Refunds are paid within five working days after we receive the goods. "

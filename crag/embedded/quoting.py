@@ -36,6 +36,7 @@ _SPENT_NOTE: dict[Language, str] = {
     "zh": "（以上为原文摘录；已达到单个问题的上限，未调用语言模型。）",
 }
 _HEADINGS = re.compile(r"(?:\s{0,3}#{1,6}[^\n]*(?:\n|$)|\s*\|[\s:|-]+\|\s*(?:\n|$))+")
+_NAMES_ALONE = re.compile(r"[^\n]*\|[^\n]*\n\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 
 
 class _Strip(NamedTuple):
@@ -135,9 +136,12 @@ def _log_odds(score: float) -> float:
 
 
 def _content(strip: str) -> str:
-    """A strip without the headings and table rules that it begins with; "" if it is nothing else."""
-    rest = strip[found.end() :] if (found := _HEADINGS.match(strip)) else strip
-    return rest.strip() if any(c.isalnum() for c in rest) else ""
+    """A strip without the headings and table rules that it begins with.
+
+    "" if it is nothing else, or the names of a table's columns without a row.
+    """
+    rest = (strip[found.end() :] if (found := _HEADINGS.match(strip)) else strip).strip()
+    return rest if any(c.isalnum() for c in rest) and not _NAMES_ALONE.fullmatch(rest) else ""
 
 
 def _says_the_same(one: str, other: str) -> bool:
