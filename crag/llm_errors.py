@@ -9,10 +9,7 @@ from crag.llm_shape import NotStreamedError
 from crag.llm_words import words_of
 from crag.redaction import masked, redact
 from crag.servers import REDIRECT, asked_wait
-from crag.wording import one_line
-
-LONGEST_SAID = 160
-"""Characters shown of what a server says."""
+from crag.wording import LONGEST_SAID, one_line
 
 _SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 """What the client raises on replies that are not OpenAI-shaped: bad JSON, no choices, an HTML page."""

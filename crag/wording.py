@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST_SAID = 160
+"""Characters shown of what a server, or somebody else's code, says."""
+
 _COLOUR = re.compile(r"\x1b\[\d*m")
 
 

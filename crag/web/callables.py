@@ -23,6 +23,7 @@ from crag.web.results import (
     web_address,
     web_document,
 )
+from crag.wording import LONGEST_SAID, one_line
 
 DEFAULT_LIMITS = Limits(20.0, "CRAG_WEB_TIMEOUT", 8)
 
@@ -47,7 +48,7 @@ def from_callable(search: Callable[..., Any], limits: Limits = DEFAULT_LIMITS) -
         except WebSearchError:
             raise
         except Exception as error:
-            told = redact(str(error), [])[:160]
+            told = one_line(redact(str(error)), LONGEST_SAID)
             raise WebSearchError(
                 f"the web search you brought failed: {type(error).__name__}: {told}"
             ) from error
@@ -79,7 +80,8 @@ def _documents(found: Any) -> list[Document]:
         found = found["results"]
     if isinstance(found, dict) and found.get("error"):
         # Some tools return what they should raise.
-        raise WebSearchError(f"the web search you brought failed: {redact(str(found['error']), [])[:160]}")
+        told = one_line(redact(str(found["error"])), LONGEST_SAID)
+        raise WebSearchError(f"the web search you brought failed: {told}")
     items = found if isinstance(found, (list, tuple)) else [] if found is None else [found]
     return [document for item in items if item is not None and (document := _document(item)) is not None]
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crag.aside import aside
 from crag.errors import WebSearchError
-from crag.llm_errors import LONGEST_SAID
 from crag.metering import meter
 from crag.redaction import redact
 from crag.reply_size import LARGEST_SEARCH, TooLargeError, limited
 from crag.servers import asked_wait, host_of
-from crag.wording import one_line
+from crag.wording import LONGEST_SAID, one_line
 
 if TYPE_CHECKING:
     from requests import Response
