@@ -14,8 +14,10 @@ from langchain_core.documents import Document
 
 from crag import Settings, aask, ask
 from crag.errors import SettingsError
+from crag.knowledge.sync import ingest
 from crag.pipeline import RunError
 from tests.test_routes import retrieve
+from tests.toy import ToyEmbeddings
 
 OFF: dict[str, Any] = {"_env_file": None, "web": "off"}
 
@@ -179,3 +181,36 @@ def test_a_forked_process_says_that_the_knowledge_base_cannot_be_used_there(samp
     assert b"start workers by spawn" in os.read(read, 1000)
     os.close(read)
     os.close(write)
+
+
+class Stuck(ToyEmbeddings):
+    """Embeddings that are never done with a question."""
+
+    def embed_query(self, text: str) -> list[float]:
+        time.sleep(20)
+        return super().embed_query(text)
+
+
+class Exiting(ToyEmbeddings):
+    def embed_query(self, text: str) -> list[float]:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "said"),
+    [
+        (Stuck(), "the embeddings gave no vector within 0.3 s (CRAG_TIMEOUT)"),
+        (Exiting(), "the embeddings failed: SystemExit(3)"),
+    ],
+)
+def test_embeddings_that_never_end_or_exit_are_one_line(
+    embeddings: ToyEmbeddings, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text("Spring tides come twice a month.")
+    settings = Settings(_env_file=None, kb=tmp_path / "kb", timeout=0.3)
+    assert ingest([tmp_path / "a.md"], settings, ToyEmbeddings()).ok
+    began = time.perf_counter()
+    with pytest.raises(RunError) as failed:
+        ask("When do spring tides come?", settings=settings, graph="fixed", embeddings=embeddings)
+    assert str(failed.value) == said
+    assert time.perf_counter() - began < 5

@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from crag.aside import within
 from crag.conditions import Conditions
 from crag.errors import CragError, ModelError
 from crag.knowledge.chroma_errors import ingest_command, place
@@ -118,7 +120,7 @@ class HybridRetriever:
 
     def _embed(self, question: str) -> list[float]:
         try:
-            vector = self._embeddings.embed_query(question)
+            vector = self._vector(question)
             if not np.isfinite(np.asarray(vector, np.float32)).all():
                 raise ValueError("they gave a vector with values that are no numbers")
             return vector
@@ -126,6 +128,19 @@ class HybridRetriever:
             raise
         except Exception as error:
             raise ModelError(f"the embeddings failed: {first_line(error)}") from error
+
+    def _vector(self, question: str) -> list[float]:
+        """The question's vector; embeddings that are somebody else's have as long as a model's reply."""
+        from crag.knowledge.embeddings import ApiEmbeddings, EmbeddedEmbeddings
+
+        embed = partial(self._embeddings.embed_query, question)
+        if isinstance(self._embeddings, (ApiEmbeddings, EmbeddedEmbeddings)):
+            return embed()
+        seconds = self._kb.settings.timeout
+        try:
+            return within(seconds, embed)
+        except TimeoutError:
+            raise ModelError(f"the embeddings gave no vector within {seconds:g} s (CRAG_TIMEOUT)") from None
 
     def _document(self, found: Candidate) -> Document:
         stored = found.passage
