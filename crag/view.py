@@ -85,14 +85,16 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
         lines.append("Documents")
         lines += [_document(document) for document in answer.documents]
     if answer.verdict and answer.thresholds:
-        overall = "unscored" if answer.overall_score is None else f"{answer.overall_score:.2f}"
         t = answer.thresholds
+        overall = (
+            "nothing was scored"
+            if answer.overall_score is None
+            else f"{t.aggregate} score {answer.overall_score:.2f}"
+        )
         bounds = f"correct from {t.upper:g}, incorrect up to {t.lower:g}"
         if t.upper == t.lower:
             bounds = f"good from {t.upper:g}"
-        lines.append(
-            f"Verdict  {answer.verdict} ({t.aggregate} score {overall}; {bounds}; thresholds: {t.source})"
-        )
+        lines.append(f"Verdict  {answer.verdict} ({overall}; {bounds}; thresholds: {t.source})")
     if answer.grounded is not None:
         lines.append("Grounded " + ("yes" if answer.grounded else f"no: {answer.grounding_reason}"))
     if answer.standalone_question:

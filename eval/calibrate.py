@@ -11,6 +11,7 @@ import numpy as np
 from crag.calibration import CalibratedLine, Calibration, EvaluatorIdentity
 from crag.embedded.features import FEATURES
 from crag.settings import Aggregate
+from crag.wording import counted
 
 from .labels import LabelledQuestion, contradictions, languages
 from .learning import HeldOut, Labelled, Learnt, cross_validate, learn
@@ -137,7 +138,7 @@ def _warnings(report: Report, data: Labelled) -> list[str]:
     told = report.data
     found: list[str] = []
     if unknown := int((data.answers < 0).sum()):
-        found.append(f"{unknown} questions are left out: it is unknown whether a passage answers them")
+        found.append(f"left out, as it is unknown whether a passage answers: {counted(unknown, 'question')}")
     if unscored := int(np.isnan(data.fixed).sum()):
         found.append(f"{unscored} of {len(data.fixed)} passages could not be scored and count for nothing")
     for kind in ("answerable", "unanswerable"):

@@ -132,6 +132,20 @@ def test_a_refusal_is_an_answer_with_status_zero(sample_kb: Path) -> None:
     assert "web_search(off)" in done.stderr
 
 
+def test_where_nothing_was_found_the_verdict_names_no_score(sample_kb: Path) -> None:
+    done = here("What is RRF?", "--kb", str(sample_kb), "--no-web", "--where", "source=nowhere.md")
+    assert "Verdict  incorrect (nothing was scored; correct from 0.7, incorrect up to 0.3" in done.stderr
+    assert "Cost     0 model calls, 0 web searches, " in done.stderr
+
+
+def test_one_search_is_no_plural(sample_kb: Path) -> None:
+    snapshot = str(ROOT / "data/web.jsonl")
+    done = here(
+        "MCP 协议是哪家公司公布的？", "--kb", str(sample_kb), "--web", "snapshot", "--web-snapshot", snapshot
+    )
+    assert "Cost     0 model calls, 1 web search, " in done.stderr
+
+
 def test_a_snapshot_answers_what_the_documents_lack(sample_kb: Path) -> None:
     done = here(
         "What is GraphRAG?", "--kb", str(sample_kb), "--web-snapshot", str(ROOT / "data/web.jsonl"), "--json"
