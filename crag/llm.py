@@ -185,7 +185,7 @@ class ChatModel:
                     raise failure from None
                 await asyncio.sleep(wait)
             else:
-                self._count(reply)
+                meter().llm(*tokens(reply), self._price(reply))
                 warn_of_window(messages, reply, name=self.name)
                 return reply
         raise AssertionError
@@ -208,9 +208,6 @@ class ChatModel:
         """Seconds until a request must have ended, even if its server keeps sending a little."""
         # The pieces of an answer that is being written are each within the connection's own limit.
         return self._settings.timeout * (LONGEST_STREAM if self._stream else 1)
-
-    def _count(self, reply: BaseMessage) -> None:
-        meter().llm(*tokens(reply), self._price(reply))
 
     def _price(self, reply: BaseMessage) -> float | None:
         """Dollars, None where a count or a price is unknown."""

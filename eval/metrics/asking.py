@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from crag.endpoints import Endpoint
 from crag.errors import CragError, ModelError
 from crag.llm import chat_model
-from crag.loops import PerLoop
+from crag.loops import Slots
 from crag.metering import Meter, meter, metered
 from crag.redaction import redact
 from crag.settings import Settings
@@ -43,7 +43,8 @@ class Judgements:
         self._timeout = settings.timeout
         self._patience = 3 * settings.timeout + _SLOW_START
         self._retries = settings.retries
-        self._slots = PerLoop(lambda: asyncio.Semaphore(settings.concurrency))
+        self._slots = Slots()
+        self._at_once = settings.concurrency
         self._not_before = 0.0
         self._patient = True
 
@@ -96,8 +97,7 @@ class Judgements:
                 return reply
 
     async def _call(self, messages: list[BaseMessage], spent: Meter) -> str:
-        slots = await self._slots.get()
-        async with slots:
+        async with await self._slots.of(self._at_once):
             with metered() as one:
                 try:
                     # The client's own limit starts anew with every byte that arrives.
