@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from crag.aside import within
 from crag.endpoints import Endpoint, Names, Role
 from crag.errors import ModelError
-from crag.knowledge.vectors import read_vectors
+from crag.knowledge.server_vectors import read_vectors
 from crag.llm_shape import completion
 from crag.llm_words import ToldError, words_of
 from crag.redaction import redact

@@ -131,7 +131,8 @@ class HybridRetriever:
 
     def _vector(self, question: str) -> list[float]:
         """The question's vector; embeddings that are somebody else's have as long as a model's reply."""
-        from crag.knowledge.embeddings import ApiEmbeddings, EmbeddedEmbeddings
+        from crag.knowledge.embeddings import EmbeddedEmbeddings
+        from crag.knowledge.server_embeddings import ApiEmbeddings
 
         embed = partial(self._embeddings.embed_query, question)
         if isinstance(self._embeddings, (ApiEmbeddings, EmbeddedEmbeddings)):

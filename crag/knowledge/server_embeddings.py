@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from crag.aside import within
 from crag.endpoints import Endpoint
 from crag.errors import ModelError
-from crag.knowledge.vectors import read_vectors
+from crag.knowledge.server_vectors import read_vectors
 from crag.llm_errors import model_error
 from crag.llm_retry import pause
 from crag.metering import meter
