@@ -1,6 +1,7 @@
 """Model vendors' failures, turned into one line each: what happened, what to do, which model and server."""
 
 import re
+import ssl
 from collections.abc import Iterable
 
 from crag.endpoints import Names, Role
@@ -134,6 +135,10 @@ def _reason(error: Exception, *, role: Role, names: Names, timeout: float) -> st
             )
         case int():
             return f"the server refused the request ({status}{said}); check {names.model}"
+    if isinstance(error, (FileNotFoundError, ssl.SSLError)):
+        return f"the certificates cannot be read ({_short(str(error))}); check SSL_CERT_FILE and SSL_CERT_DIR"
+    if isinstance(error, (ValueError, ImportError)) and "proxy" in str(error).lower():
+        return f"the proxy cannot be used ({_short(str(error))}); check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
     if _is_named(error, "Timeout"):
         return f"no reply within {timeout:g} s; raise CRAG_TIMEOUT or use a faster model"
     if _is_cut_off(error):

@@ -258,3 +258,19 @@ async def test_a_reply_that_unpacks_to_many_megabytes_is_not_read_to_its_end(
         "check the address"
     )
     assert len(server.chats) == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("SSL_CERT_FILE", "/missing.pem", "the certificates cannot be read ("),
+        ("HTTPS_PROXY", "ftp://127.0.0.1:9", "the proxy cannot be used ("),
+    ],
+)
+async def test_a_proxy_or_certificates_that_cannot_be_used_are_named(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    told = await failure(model("https://models.example/v1"))
+    assert f"grader model m at models.example: {said}" in told
+    assert variable in told.rpartition("; check ")[2]

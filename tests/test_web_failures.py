@@ -212,3 +212,18 @@ async def test_a_reply_of_many_megabytes_is_not_read_to_its_end(
     assert message == (
         f"{name}: the reply has more than 10 MB, which no such server sends; check the address in {setting}"
     )
+
+
+@BOTH
+async def test_a_proxy_or_certificates_that_cannot_be_used_are_named(
+    server: type[SearchServer], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/missing.pem")
+    assert (await failure(client("https://search.example")("tides", 3))).endswith(
+        "the certificates cannot be read; check REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE"
+    )
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    monkeypatch.setenv("HTTPS_PROXY", "no address")
+    assert (await failure(client("https://search.example")("tides", 3))).endswith(
+        "the proxy cannot be used; check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+    )

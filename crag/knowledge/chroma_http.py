@@ -1,6 +1,7 @@
 """A Chroma server: its client, which waits no longer than told, and what answers in a server's place."""
 
 import base64
+import ssl
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -49,6 +50,10 @@ def server_client(url: str, seconds: float, options: Any) -> "Client":
     except ValueError as error:  # an error of Chroma's own is none
         raise _odd(
             url, f"cannot be read ({first_line(error)}); check CRAG_CHROMA_URL and the server"
+        ) from None
+    except (FileNotFoundError, ssl.SSLError) as error:
+        raise KnowledgeBaseError(
+            f"the certificates cannot be read ({first_line(error)}); check SSL_CERT_FILE and SSL_CERT_DIR"
         ) from None
     except httpx.HTTPError as error:
         raise KnowledgeBaseError(

@@ -53,7 +53,7 @@ class SearXNG:
             if response.status_code != 200:
                 raise self._service.refused(response)
             return response.json()
-        except (requests.RequestException, TooLargeError, ValueError, RecursionError) as error:
+        except (OSError, TooLargeError, ValueError, RecursionError) as error:
             raise self._service.failed(error) from None
 
 

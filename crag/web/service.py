@@ -98,6 +98,12 @@ class Service:
                     f"the certificate of {host_of(self.url)} is not trusted; "
                     "set REQUESTS_CA_BUNDLE to your company's"
                 )
+            case requests.exceptions.InvalidURL():  # the service's own was checked with the settings
+                return self.error("the proxy cannot be used; check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY")
+            case OSError() if "TLS CA" in str(error):
+                return self.error(
+                    "the certificates cannot be read; check REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE"
+                )
             case requests.ConnectionError():
                 return self.error(f"cannot connect to {where}")
         return self.error(f"the request failed ({type(error).__name__}) at {where}")
