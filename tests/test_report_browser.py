@@ -22,7 +22,11 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-IMG = "<img src=x onerror=\"document.title='owned'\">"
+OWNED = "document.title='owned'"
+IMG = (
+    f'<img src=x onerror="{OWNED}"><details open ontoggle="{OWNED}"><svg onload="{OWNED}"></svg>'
+    f'<iframe srcdoc="<script>top.{OWNED}</script>">'
+)
 SCRIPT = "</script><script>document.title='owned'</script><!--"
 ADDRESS = "javascript:document.title='owned'"
 
