@@ -9,9 +9,11 @@ import pytest
 
 from crag.errors import KnowledgeBaseError
 from crag.knowledge.report import IngestReport
+from crag.knowledge.retrieval import HybridRetriever
 from crag.knowledge.store import KnowledgeBase
 from crag.knowledge.sync import ingest
 from crag.knowledge.writer import FileRecord, Writer
+from crag.metering import metered
 from crag.settings import Settings
 from tests import documents
 from tests.chroma_server import chroma_server
@@ -223,6 +225,35 @@ def test_a_run_that_was_killed_is_completed_by_the_next(settings: Settings, tmp_
     assert report.passages == 200
     assert len(toy.embedded) == 72
     assert len(set(stored(settings))) == 200
+
+
+def test_answers_tell_of_an_ingestion_that_was_interrupted_until_it_is_run_again(
+    settings: Settings, tmp_path: Path
+) -> None:
+    class Interrupted(ToyEmbeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            if len(self.embedded) >= 64:
+                raise KeyboardInterrupt
+            return super().embed_documents(texts)
+
+    file = tmp_path / "kb.jsonl"
+    file.write_text("".join(f'{{"id": "{i}", "text": "Record number {i}."}}\n' for i in range(100)), "utf-8")
+
+    def warnings() -> list[str]:
+        with metered() as spent:
+            HybridRetriever(KnowledgeBase(settings, ToyEmbeddings()), ToyEmbeddings()).retrieve(
+                "Record 7?", 4
+            )
+        return spent.warnings
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest([file], settings, Interrupted())
+    assert warnings() == [
+        f"the knowledge base at {settings.kb} may lack documents: an ingestion is at work or was "
+        f"interrupted; if none is at work, run: python -m crag.ingest {file} --kb {settings.kb}"
+    ]
+    assert ingest([file], settings, ToyEmbeddings()).passages == 100
+    assert warnings() == []
 
 
 def test_embeddings_that_fail_are_named_with_the_files_and_nothing_is_lost(

@@ -16,7 +16,7 @@ from crag.knowledge.chroma_errors import ingest_command, place
 from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
 from crag.knowledge.lexical import LexicalIndex, lexical_index
 from crag.knowledge.ranking import Candidate, candidate, distinct, ranked, unit
-from crag.knowledge.schema import LANG, OWN
+from crag.knowledge.schema import LANG, OWN, WRITING
 from crag.knowledge.store import KnowledgeBase, Stored
 from crag.language import language_of
 from crag.metering import meter
@@ -81,6 +81,11 @@ class HybridRetriever:
             if not gone or attempt == _TRIES:
                 break
             self._forget()
+        if marker.startswith(WRITING):
+            meter().warn(
+                f"the knowledge base at {place(self._kb.settings)} may lack documents: an ingestion is "
+                f"at work or was interrupted; if none is at work, run: {self._kb.ingestion()}"
+            )
         best_first = ranked([candidate(passage, query, words) for passage, words in found], language)
         return [self._document(one) for one in distinct(best_first, language, k)]
 

@@ -97,6 +97,12 @@ class KnowledgeBase:
 
         return self._read(marker)
 
+    def ingestion(self) -> str:
+        """The command that brings what was ingested up to date."""
+        return ingest_command(
+            self.settings, self._read(lambda _: roots_of(self._connection.client, self.settings))
+        )
+
     def count(self) -> int:
         """Number of passages."""
         return self._read(lambda collection: collection.count())

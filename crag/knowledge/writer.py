@@ -62,10 +62,12 @@ def writing(
     """
     with alone(settings, notify, wait), blank_memory():
         writer = Writer(settings, embeddings)
+        complete = False
         try:
             yield writer
+            complete = True
         finally:
-            writer.close()
+            writer.close(complete=complete)
 
 
 class Writer:
@@ -175,10 +177,10 @@ class Writer:
             self._mark(WRITING)
         self._changed = False
 
-    def close(self) -> None:
-        """Tell readers that the content is complete, if it changed at all."""
+    def close(self, *, complete: bool = True) -> None:
+        """Tell readers that the content is complete, or that it was left half done, if it changed at all."""
         if self._open:
-            self._mark("")
+            self._mark("" if complete else WRITING)
         self._open = self._changed = False
 
     def _change(self) -> None:
