@@ -139,9 +139,20 @@ def finish(main: Callable[[], int]) -> NoReturn:
     try:
         status = main()
     except KeyboardInterrupt:
-        sys.stderr.write("crag: interrupted\n")
+        note("crag: interrupted")
         status = 130
+    finally:
+        _drop_notes()
     if status == 130:
         # Threads may still have to end; a second Ctrl-C then ends the process at once and silently.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(status)
+
+
+def _drop_notes() -> None:
+    """What standard error cannot take must not become the status with which Python ends."""
+    try:
+        if sys.stderr:
+            sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -266,6 +266,7 @@ def test_errors_that_nobody_can_be_told_do_not_cost_the_answer(sample_kb: Path) 
             [sys.executable, "-m", "crag.run", "How does HyDE work?", "--kb", str(sample_kb)],
             stdout=subprocess.PIPE,
             stderr=full,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
             text=True,
             timeout=120,
         )
