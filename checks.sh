@@ -9,4 +9,4 @@ while IFS='=' read -r name _; do unset "$name"; done < <(env | grep -E '^(CRAG_|
 echo "== format and lint";   "$BIN/ruff" format --check .; "$BIN/ruff" check .
 echo "== types";             "$BIN/mypy"
 echo "== direction";         "$BIN/lint-imports"
-echo "== tests";             "$BIN/python" -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered "$@"
+echo "== tests";             "$BIN/python" -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered "$@"
