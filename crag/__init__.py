@@ -8,15 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crag.answer import Answer
+    from crag.base.answer import Answer
     from crag.pipeline import aask, ask, build_graph
-    from crag.settings import Settings
+    from crag.settings.settings import Settings
 
 __all__ = ["Answer", "Settings", "aask", "ask", "build_graph"]
 
 _HOME = {
-    "Answer": "crag.answer",
-    "Settings": "crag.settings",
+    "Answer": "crag.base.answer",
+    "Settings": "crag.settings.settings",
     "aask": "crag.pipeline",
     "ask": "crag.pipeline",
     "build_graph": "crag.pipeline",

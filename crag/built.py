@@ -6,12 +6,12 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, cast
 
-from crag.errors import SettingsError
-from crag.parts import Own, Services
-from crag.services import build_services
-from crag.settings import GRAPHS, Settings
-from crag.state import Graph
-from crag.wording import kind_of, meant
+from crag.base.errors import SettingsError
+from crag.base.state import Graph
+from crag.base.wording import kind_of, meant
+from crag.settings.settings import GRAPHS, Settings
+from crag.wiring.parts import Own, Services
+from crag.wiring.services import build_services
 
 
 def checked_settings(given: object) -> Settings:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from crag.command import Parser, attempt, finish, value
+from crag.cli.shell import Parser, attempt, finish, value
 
 DESCRIPTION = """\
 Choose when a retrieval is correct, ambiguous or incorrect from questions of your own whose answers you know,
@@ -107,7 +107,7 @@ def _run(args: argparse.Namespace) -> int:
     from importlib import import_module
 
     # By name: type checkers cannot follow a package whose folder stands elsewhere.
-    status: int = import_module("crag.eval.calibration_run").run(args)
+    status: int = import_module("crag.eval.calibrating.run").run(args)
     return status
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.command import Parser, attempt, finish
-from crag.errors import CragError
+from crag.base.errors import CragError
+from crag.cli.shell import Parser, attempt, finish
 
 if TYPE_CHECKING:
-    from crag.endpoints import Endpoint, Role
-    from crag.settings import Settings
+    from crag.settings.endpoints import Endpoint, Role
+    from crag.settings.settings import Settings
 
 DESCRIPTION = """\
 Test the knowledge base, the embedded models, each model server and the web search, each for itself, and say
@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from crag import view
-    from crag.settings import Settings
+    from crag.cli import view
+    from crag.settings.settings import Settings
 
     settings = Settings(**({"kb": args.kb} if args.kb is not None else {}))
     checks = []
@@ -104,11 +104,11 @@ def _home(text: str) -> str:
 
 
 def _knowledge_base(settings: "Settings") -> str:
-    from crag.knowledge.chroma_errors import place
     from crag.knowledge.filtering import clause
     from crag.knowledge.passages import settings_embeddings
-    from crag.knowledge.schema import model_id
-    from crag.knowledge.store import KnowledgeBase
+    from crag.knowledge.store.errors import place
+    from crag.knowledge.store.schema import model_id
+    from crag.knowledge.store.store import KnowledgeBase
 
     embeddings = settings_embeddings(settings)
     kb = KnowledgeBase(settings, embeddings)
@@ -117,7 +117,7 @@ def _knowledge_base(settings: "Settings") -> str:
 
 
 def _embedded() -> str:
-    from crag.knowledge.embeddings import embedded_embeddings
+    from crag.encoders.embeddings import embedded_embeddings
 
     embeddings = embedded_embeddings()
     return f"{embeddings.model_id}, {len(embeddings.embed_query('ok'))} dimensions"
@@ -143,8 +143,8 @@ def _models(settings: "Settings") -> Iterator[Check]:
 
 
 def _model(settings: "Settings", endpoint: "Endpoint", roles: "list[Role]") -> Check:
-    from crag.probes import Probe
-    from crag.servers import host_of
+    from crag.base.http import host_of
+    from crag.cli.probes import Probe
 
     probe = Probe(roles[0], endpoint, settings.timeout)
     found = probe.run()
@@ -191,8 +191,8 @@ def about(settings: "Settings") -> dict[str, dict[str, Any]]:
 
 
 def _shown(name: str, value: Any) -> str:
-    from crag.conditions import shown
-    from crag.servers import host_of
+    from crag.base.http import host_of
+    from crag.settings.conditions import shown
 
     if name in {"filter", "where"}:
         return shown(value)

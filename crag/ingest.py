@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from crag import view
-from crag.command import Parser, attempt, bar, drop_output, finish
+from crag.cli import view
+from crag.cli.shell import Parser, attempt, bar, drop_output, finish
 
 if TYPE_CHECKING:
+    from crag.knowledge.ingestion import Progress
     from crag.knowledge.report import FileReport, IngestReport
-    from crag.knowledge.sync import Progress
 
 DESCRIPTION = """\
 Read documents into the knowledge base that crag.run asks. Run it again after files were changed, added or
@@ -64,10 +64,10 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _ingest(args: argparse.Namespace) -> "IngestReport":
-    from crag.settings import Settings
+    from crag.settings.settings import Settings
 
     settings = Settings(**({"kb": args.kb} if args.kb is not None else {}))
-    from crag.knowledge.sync import ingest
+    from crag.knowledge.ingestion import ingest
 
     for line in settings.unread:
         view.note(f"crag: warning: {line}")

@@ -6,20 +6,20 @@ from typing import Any, cast
 
 from langgraph.errors import GraphRecursionError
 
-from crag import tracing
-from crag.answer import Answer, UsedThresholds, read_state
-from crag.background import on_background_loop
+from crag.aio.background import on_background_loop
+from crag.base import tracing
+from crag.base.answer import Answer, UsedThresholds, read_state
+from crag.base.errors import CragError, SettingsError
+from crag.base.language import readable
+from crag.base.redaction import unlinked
+from crag.base.state import CRAGInput, CRAGState, Graph, asked, standalone
 from crag.built import built, checked_own, checked_settings, compiled, tuned
-from crag.errors import CragError, SettingsError
-from crag.generation import CitationFilter, cited, cleaner
-from crag.language import readable
-from crag.llm_request import THOUGHTS
-from crag.parts import Services
-from crag.redaction import unlinked
-from crag.services import build_services, narrowed
-from crag.settings import Settings
-from crag.state import CRAGInput, CRAGState, Graph, asked, standalone
-from crag.threads import check_thread, checkpointer, thread_id
+from crag.conversations import check_thread, checkpointer, thread_id
+from crag.judging.generation import CitationFilter, cited, cleaner
+from crag.models.request import THOUGHTS
+from crag.settings.settings import Settings
+from crag.wiring.parts import Services
+from crag.wiring.services import build_services, narrowed
 
 OnText = Callable[[str], None]
 

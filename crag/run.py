@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from crag.command import attempt, finish
-from crag.errors import DocumentError, SettingsError
-from crag.language import readable
-from crag.run_flags import parser, settings_of
+from crag.base.errors import DocumentError, SettingsError
+from crag.base.language import readable
+from crag.cli.flags import parser, settings_of
+from crag.cli.shell import attempt, finish
 
 if TYPE_CHECKING:
-    from crag.answer import Answer
+    from crag.base.answer import Answer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from crag import tracing, view
+    from crag.base import tracing
+    from crag.cli import view
 
     tracing.tell_once()
     question = _question(args)
@@ -43,7 +44,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _answer(args: argparse.Namespace, question: str, options: dict[str, Any]) -> None:
-    from crag import tracing, view
+    from crag.base import tracing
+    from crag.cli import view
     from crag.pipeline import ask
 
     if args.stream and not args.json:
@@ -59,7 +61,7 @@ def _answer(args: argparse.Namespace, question: str, options: dict[str, Any]) ->
 
 def _show_unanswered(answer: "Answer", *, as_json: bool) -> None:
     """What was found and paid for is shown although nobody could make an answer of it."""
-    from crag import view
+    from crag.cli import view
 
     if answer.documents and as_json:
         view.write_json(answer.model_dump_json(indent=2))
@@ -85,7 +87,7 @@ def _question(args: argparse.Namespace) -> str:
 
 def _decoded(data: bytes, where: str) -> str:
     """The question in whatever encoding the shell writes, which is not always UTF-8."""
-    from crag.knowledge.decoding import decode
+    from crag.knowledge.files.decoding import decode
 
     try:
         return decode(data).text if data.strip() else ""

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crag.errors import CragError
-from crag.language import readable
+from crag.base.errors import CragError
+from crag.base.language import readable
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -40,7 +40,7 @@ exit status:
 
 def parser() -> argparse.ArgumentParser:
     """The command line, without importing anything heavy."""
-    from crag.command import Parser, value
+    from crag.cli.shell import Parser, value
 
     p = Parser(prog="python eval/benchmark.py", description=DESCRIPTION, epilog=EXAMPLES)
     p.allow_abbrev = False  # the line that tells how to resume must know the flags
@@ -117,20 +117,20 @@ def _dollars(text: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    from crag.command import attempt
+    from crag.cli.shell import attempt
 
     return attempt(parser(), arguments, _run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    from .session import run
+    from .comparing.session import run
 
     return run(args)
 
 
 if __name__ == "__main__":
     if __package__:
-        from crag.command import finish
+        from crag.cli.shell import finish
 
         finish(main)
     # Run as a file, the folder of this file comes first where modules are looked for, and hides some of

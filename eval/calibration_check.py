@@ -19,13 +19,20 @@ import numpy as np
 
 from crag.embedded.evaluator import coefficients, shipped_shift
 from crag.embedded.fitting import Table, tabulate
-from crag.embedded.vectors import PassageVectors
-from crag.knowledge.embeddings import embedded_embeddings
+from crag.encoders.embeddings import embedded_embeddings
+from crag.encoders.passages import PassageVectors
 
 # By name: this file is a script, and its neighbours are modules of the package.
 fit_evaluator, labels, learning, scored, scoring, thresholds = (
     import_module(f"crag.eval.{name}")
-    for name in ("fit_evaluator", "labels", "learning", "scored", "scoring", "thresholds")
+    for name in (
+        "fit_evaluator",
+        "calibrating.labels",
+        "calibrating.learning",
+        "calibrating.scored",
+        "calibrating.scoring",
+        "calibrating.thresholds",
+    )
 )
 
 HALVINGS = 10

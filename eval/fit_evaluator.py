@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from crag.base.files import json_objects
+from crag.base.language import language_of
 from crag.embedded.features import FEATURES
 from crag.embedded.fitting import Rows, Table, fit, tabulate
-from crag.embedded.vectors import PassageVectors
-from crag.jsonl import json_objects
-from crag.knowledge.embeddings import e5_embeddings, use_embeddings
-from crag.language import language_of
+from crag.encoders.embeddings import e5_embeddings, use_embeddings
+from crag.encoders.passages import PassageVectors
 
 SHIFT = 1.0
 """Added to the log odds of the balanced fit.

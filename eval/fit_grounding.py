@@ -23,16 +23,16 @@ from typing import NamedTuple
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from crag.base.files import Object, json_objects
 from crag.embedded.evaluator import Line
+from crag.embedded.forest import WHOLE, Forest, whole
 from crag.embedded.grounding import LEXICAL, EmbeddedChecker, Measured, measure, supported
 from crag.embedded.support import PHRASE, STATEMENT
-from crag.embedded.vectors import PassageVectors
-from crag.embedded.whole import WHOLE, Forest, whole
-from crag.facts import missing_facts
-from crag.jsonl import Object, json_objects
-from crag.knowledge.embeddings import e5_embeddings
-from crag.strips import split_strips
-from crag.terms import content_terms
+from crag.encoders.embeddings import e5_embeddings
+from crag.encoders.passages import PassageVectors
+from crag.judging.facts import missing_facts
+from crag.text.sentences import split_strips
+from crag.text.terms import content_terms
 
 ABOUT = (
     "Logistic regressions and boosted trees by eval/fit_grounding.py on {files}. Fitted on samples of BEGIN "

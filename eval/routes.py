@@ -23,13 +23,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from crag.answer import Answer
-from crag.errors import CragError
-from crag.jsonl import json_objects
+from crag.base.answer import Answer
+from crag.base.choices import Aggregate
+from crag.base.errors import CragError
+from crag.base.files import json_objects
 from crag.pipeline import aask
-from crag.settings import GRAPHS, Aggregate, Settings
+from crag.settings.settings import GRAPHS, Settings
 
-searched = import_module("crag.eval.matching").searched
+searched = import_module("crag.eval.data.matching").searched
 
 AT_ONCE = 4
 
@@ -147,7 +148,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="only the first N questions of each group and language")
     args = parser.parse_args()
 
-    from crag.knowledge.sync import ingest
+    from crag.knowledge.ingestion import ingest
 
     questions = json_objects(args.data / "questions.jsonl")
     if args.limit:

@@ -11,9 +11,10 @@ from functools import partial
 from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
-from crag.grading import Thresholds
-from crag.nodes import generate, retrieve, score_document, web_search
-from crag.nodes_agentic import (
+from crag.base.choices import Aggregate
+from crag.base.state import CRAGInput, CRAGState, Graph
+from crag.judging.grading import Thresholds
+from crag.nodes.agentic import (
     alternatives,
     corrections,
     grade,
@@ -23,13 +24,12 @@ from crag.nodes_agentic import (
     to_grade,
     to_regrade,
 )
-from crag.nodes_check import add_check
-from crag.nodes_route import add_route
-from crag.parts import Services
-from crag.services import EMBEDDED, from_environment
-from crag.settings import Aggregate
-from crag.state import CRAGInput, CRAGState, Graph
-from crag.step import step
+from crag.nodes.check import add_check
+from crag.nodes.common import generate, retrieve, score_document, web_search
+from crag.nodes.route import add_route
+from crag.nodes.step import step
+from crag.wiring.parts import Services
+from crag.wiring.services import EMBEDDED, from_environment
 
 GOOD = 0.6
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
-from crag.batching import as_unit
-from crag.grading import Thresholds
-from crag.nodes import generate, retrieve, web_search
-from crag.nodes_batched import assemble_corrected, corrections, refine_strips, score_passages
-from crag.nodes_check import add_check
-from crag.nodes_route import add_route
-from crag.parts import Services
-from crag.services import from_environment
-from crag.state import CRAGInput, CRAGState, Graph
-from crag.step import step
+from crag.base.state import CRAGInput, CRAGState, Graph
+from crag.judging.batching import as_unit
+from crag.judging.grading import Thresholds
+from crag.nodes.batched import assemble_corrected, corrections, refine_strips, score_passages
+from crag.nodes.check import add_check
+from crag.nodes.common import generate, retrieve, web_search
+from crag.nodes.route import add_route
+from crag.nodes.step import step
+from crag.wiring.parts import Services
+from crag.wiring.services import from_environment
 
 K = 5
 CORRECT, INCORRECT = as_unit(4), as_unit(2)

@@ -10,7 +10,10 @@ from dataclasses import replace
 from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
-from crag.nodes import (
+from crag.base.state import CRAGInput, CRAGState, Graph
+from crag.judging.queries import SparingRewriter
+from crag.nodes.check import add_check
+from crag.nodes.common import (
     assemble,
     each_document,
     generate,
@@ -21,13 +24,10 @@ from crag.nodes import (
     score_document,
     web_search,
 )
-from crag.nodes_check import add_check
-from crag.nodes_route import add_route
-from crag.parts import Services
-from crag.queries import SparingRewriter
-from crag.services import from_environment
-from crag.state import CRAGInput, CRAGState, Graph
-from crag.step import step
+from crag.nodes.route import add_route
+from crag.nodes.step import step
+from crag.wiring.parts import Services
+from crag.wiring.services import from_environment
 
 
 def tuned(services: Services) -> Services:

@@ -3,13 +3,13 @@
 from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
-from crag.nodes import generate, retrieve_context
-from crag.nodes_check import add_check
-from crag.nodes_route import add_route
-from crag.parts import Services
-from crag.services import from_environment
-from crag.state import CRAGInput, CRAGState, Graph
-from crag.step import step
+from crag.base.state import CRAGInput, CRAGState, Graph
+from crag.nodes.check import add_check
+from crag.nodes.common import generate, retrieve_context
+from crag.nodes.route import add_route
+from crag.nodes.step import step
+from crag.wiring.parts import Services
+from crag.wiring.services import from_environment
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:

@@ -1,1 +1,1 @@
-"""One text per model call and language, read by `crag.prompting`."""
+"""One text per model call and language, read by `crag.models.prompting`."""

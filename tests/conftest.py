@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from crag.knowledge.embeddings import EmbeddedEmbeddings, embedded_embeddings
-from crag.knowledge.sync import ingest
-from crag.settings import Settings
-from tests.openai_server import openai_server
+from crag.encoders.embeddings import EmbeddedEmbeddings, embedded_embeddings
+from crag.knowledge.ingestion import ingest
+from crag.settings.settings import Settings
+from tests.support.openai_server import openai_server
 
 __all__ = ["openai_server"]
 
@@ -30,7 +30,7 @@ def pytest_configure() -> None:
 def _nothing_learned_of_servers() -> Iterator[None]:
     """A port is soon another test's: what was learned of the server behind it must not be."""
     yield
-    if learned := sys.modules.get("crag.llm_request"):
+    if learned := sys.modules.get("crag.models.request"):
         learned._refused.clear()
         learned._thoughts.clear()
 
@@ -71,7 +71,8 @@ def sample_kb(
 def _ingredients(encoder: EmbeddedEmbeddings) -> str:
     """A hash of the documents, of the code that reads, splits and stores them, and of what it stands on."""
     digest = hashlib.sha256(f"{encoder.model_id} {version('chromadb')}".encode())
-    code = [*(ROOT / "crag" / "knowledge").glob("*.py"), *(ROOT / "crag").glob("*.py")]
+    rooms = ("base", "encoders", "knowledge", "settings", "text")
+    code = [path for room in rooms for path in (ROOT / "crag" / room).rglob("*.py")]
     for path in sorted([*(path for path in SAMPLE.rglob("*") if path.is_file()), *code]):
         digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -75,7 +75,7 @@ _CODES = re.compile(r"(?:F\d+(?:, | and )?)+")
 def tests_of_faults(folder: Path) -> dict[int, list[str]]:
     """The tests of each number, as `file::test`."""
     found: dict[int, list[str]] = {number: [] for number in FAULTS}
-    for path in sorted(folder.glob("test_*.py")):
+    for path in sorted(folder.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         of_file = _codes(tree)
         for node in tree.body:

@@ -1,4 +1,4 @@
-"""`python -m tests.fault_matrix`: every fault of `tests.faults` in every graph, through the command.
+"""`python -m tests.fault_matrix`: every fault of `tests.support.faults` in every graph, through the command.
 
 Each run must end without a traceback, with the exit status and the JSON that are promised, and with a warning
 or an error that names the cause. What does not is printed below the table; exit status 1 then.
@@ -15,12 +15,12 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
-from crag.answer import Answer
-from crag.knowledge.embeddings import embedded_embeddings
-from crag.knowledge.sync import ingest
+from crag.base.answer import Answer
+from crag.encoders.embeddings import embedded_embeddings
+from crag.knowledge.ingestion import ingest
 from crag.run import main as command
-from crag.settings import Settings
-from tests.faults import FAULTS, GRAPHS, Fault
+from crag.settings.settings import Settings
+from tests.support.faults import FAULTS, GRAPHS, Fault
 
 QUESTION = "What makes the tides?"
 TEXT = "The moon makes the tides of the sea. The sun helps it a little."

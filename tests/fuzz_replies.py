@@ -13,22 +13,22 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from crag.citations import CitationFilter
-from crag.queries import KeywordRewriter
-from crag.reading import read_score
-from crag.reading_checks import read_grounded
-from crag.reading_claims import read_claims
-from crag.reading_lists import read_scores
-from crag.reading_pages import read_pages
-from crag.reading_queries import read_queries
-from crag.reading_reasons import read_judgement
-from crag.thinking import strip_thinking
-from tests.replies.case import Case, Maker
-from tests.replies.lists import lists
-from tests.replies.pages import pages
-from tests.replies.scores import scores
-from tests.replies.verdicts import claims, verdicts
-from tests.replies.writings import answers, queries, query_lists
+from crag.judging.queries import KeywordRewriter
+from crag.replies.checks import read_grounded
+from crag.replies.citations import CitationFilter
+from crag.replies.claims import read_claims
+from crag.replies.judgements import read_judgement
+from crag.replies.pages import read_pages
+from crag.replies.queries import read_queries
+from crag.replies.score_lists import read_scores
+from crag.replies.scores import read_score
+from crag.replies.thinking import strip_thinking
+from tests.support.replies.case import Case, Maker
+from tests.support.replies.lists import lists
+from tests.support.replies.pages import pages
+from tests.support.replies.scores import scores
+from tests.support.replies.verdicts import claims, verdicts
+from tests.support.replies.writings import answers, queries, query_lists
 
 MAKERS: list[Maker] = [
     scores,

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from crag import Settings, aask
-from tests.openai_server import OpenAIServer
-from tests.rounds import rounds
+from tests.support.openai_server import OpenAIServer
+from tests.support.rounds import rounds
 
 LATENCY = 0.2
 

@@ -141,8 +141,8 @@ async def measure(args: argparse.Namespace, url: str, folder: Path) -> int:
     )  # fmt: skip
     own: dict[str, Any] = {"retriever": own_retriever}
     if args.retriever == "real":
-        from crag.knowledge.embeddings import embedded_embeddings
-        from crag.knowledge.sync import ingest
+        from crag.encoders.embeddings import embedded_embeddings
+        from crag.knowledge.ingestion import ingest
 
         lines = (
             json.dumps({"id": str(n), "text": f"Code{n:04} is a code. " * 8}) for n in range(args.questions)

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from crag.knowledge.sync import ingest
-from crag.settings import Settings
-from tests.store_content import Difference, content, difference
-from tests.toy import ToyEmbeddings
+from crag.knowledge.ingestion import ingest
+from crag.settings.settings import Settings
+from tests.support.store_content import Difference, content, difference
+from tests.support.toy import ToyEmbeddings
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,7 +54,7 @@ def change(folder: Path, chance: random.Random, edition: int, files: int) -> Non
 
 def ingesting(folder: Path, kb: Path, delay: float) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.toy_ingest", str(folder), "--kb", str(kb)],
+        [sys.executable, "-m", "tests.support.toy_ingest", str(folder), "--kb", str(kb)],
         cwd=ROOT,
         env=os.environ | {"TOY_DELAY": str(delay)},
         stdout=subprocess.PIPE,

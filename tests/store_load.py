@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.store_content import Difference, difference, expected
+from tests.support.store_content import Difference, difference, expected
 
 ROOT = Path(__file__).parent.parent
 FILES = 25
@@ -51,7 +51,7 @@ def part_text(part: str, edition: int) -> str:
 
 def ingest_in_rounds(place: Path, number: int, until: float, files: int) -> None:
     """One ingester: changes what its folder holds and brings the knowledge base up to date."""
-    from tests.toy_ingest import main
+    from tests.support.toy_ingest import main
 
     chance, folder = random.Random(number), place / f"docs{number}"
     folder.mkdir(exist_ok=True)
@@ -79,7 +79,7 @@ def ingest_in_rounds(place: Path, number: int, until: float, files: int) -> None
 def ask_in_rounds(place: Path, number: int, until: float, ingesters: int, files: int) -> None:
     """One asker: asks for one part after another, by the whole graph with the embedded parts."""
     from crag import Settings, ask
-    from tests.toy import ToyEmbeddings
+    from tests.support.toy import ToyEmbeddings
 
     chance, toy = random.Random(100 + number), ToyEmbeddings()
     settings = Settings(_env_file=None, kb=place / "kb", web="off")

@@ -9,15 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.calibration import CalibratedLine
+from crag.base.errors import CragError, ModelError, SettingsError
+from crag.base.interfaces import Grade
+from crag.base.language import language_of
+from crag.base.metering import meter
+from crag.base.wording import one_line
 from crag.embedded.features import FEATURES, Question, features, read_question
-from crag.embedded.vectors import Array, Passage, PassageVectors
-from crag.errors import CragError, ModelError, SettingsError
-from crag.interfaces import Grade
-from crag.knowledge.embeddings import EmbeddedEmbeddings
-from crag.language import language_of
-from crag.metering import meter
-from crag.wording import one_line
+from crag.encoders.embeddings import EmbeddedEmbeddings
+from crag.encoders.passages import Array, Passage, PassageVectors
+from crag.settings.calibration import CalibratedLine
 
 LEAST_INFORMATION = 8.0
 """Nats that the terms of a question hold at least; every word that names something holds more."""

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crag.embedded.vectors import Array, Passage
-from crag.language import Language, language_of
-from crag.terms import content_terms, terms
+from crag.base.language import Language, language_of
+from crag.encoders.passages import Array, Passage
+from crag.text.terms import content_terms, terms
 
 FEATURES = ("passage", "best_strip", "two_strips", "coverage", "chinese", "number_missing")
 """Cosines of the question to the passage, to the nearest strip, and on average to the two nearest; the share

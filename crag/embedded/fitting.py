@@ -7,7 +7,7 @@ import numpy as np
 
 from crag.embedded.evaluator import Line, comparable, pair_of
 from crag.embedded.features import features, read_question
-from crag.embedded.vectors import PassageVectors
+from crag.encoders.passages import PassageVectors
 
 STRENGTH = 10.0
 """How firmly a fit is held to the line it starts from: as firmly as forty labels hold it, as one label has a

@@ -8,16 +8,16 @@ from importlib.resources import files
 
 from langchain_core.documents import Document
 
+from crag.base.errors import CragError
+from crag.base.interfaces import Check, Claim
 from crag.embedded.evaluator import Line
+from crag.embedded.forest import forest, whole
 from crag.embedded.quoting import quoted_part
 from crag.embedded.support import Context, Strip
-from crag.embedded.vectors import Passage, PassageVectors
-from crag.embedded.whole import forest, whole
-from crag.errors import CragError
-from crag.facts import missing_facts
-from crag.grounding import answer_strips, faults, warn_of_citations, without_citations
-from crag.interfaces import Check, Claim
-from crag.strips import split_strips
+from crag.encoders.passages import Passage, PassageVectors
+from crag.judging.facts import missing_facts
+from crag.judging.grounding import answer_strips, faults, warn_of_citations, without_citations
+from crag.text.sentences import split_strips
 
 LEXICAL = "lexical"
 """The coefficients for embeddings that none were fitted for: no vectors are used."""

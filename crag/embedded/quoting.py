@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
+from crag.base.interfaces import Draft
+from crag.base.language import Language, language_of
 from crag.embedded.evaluator import EmbeddedEvaluator, Judged
-from crag.embedded.vectors import Array
-from crag.generation import refusal, without_own_numbers
-from crag.interfaces import Draft
-from crag.language import Language, language_of
-from crag.strips import split_strips
+from crag.encoders.passages import Array
+from crag.judging.generation import refusal, without_own_numbers
+from crag.text.sentences import split_strips
 
 SUPPORT = 0.5
 """Relevance below which a document supports no answer, and a further strip is not worth quoting."""

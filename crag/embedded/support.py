@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crag.facts import missing_facts
-from crag.language import han_count
-from crag.terms import content_terms, terms
+from crag.base.language import han_count
+from crag.judging.facts import missing_facts
+from crag.text.terms import content_terms, terms
 
 STATEMENT = ("coverage", "new_coverage", "fact_missing", "name_missing", "altered", "own_voice")
 """Of a statement, against the strip that covers most of it and the one after: the share of its terms that

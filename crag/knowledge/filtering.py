@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any, NamedTuple
 
-from crag.conditions import LANG as LANG_KEY
-from crag.conditions import Condition, Conditions, meets, plain_values, shown
-from crag.knowledge.schema import LANG, OWN
-from crag.knowledge.store import KnowledgeBase
+from crag.knowledge.store.schema import LANG, OWN
+from crag.knowledge.store.store import KnowledgeBase
+from crag.settings.conditions import LANG as LANG_KEY
+from crag.settings.conditions import Condition, Conditions, meets, plain_values, shown
 
 _KEPT = 16  # sets of conditions whose passages are remembered
 

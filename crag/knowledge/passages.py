@@ -5,24 +5,24 @@ import hashlib
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import CragError, ModelError
-from crag.knowledge.documents import plain_metadata
-from crag.knowledge.schema import FILE, LANG, POSITION, STRIPS, Metadata
-from crag.knowledge.splitting import split
-from crag.language import language_of
-from crag.settings import Settings
-from crag.strips import split_strips
-from crag.wording import first_line
+from crag.base.errors import CragError, ModelError
+from crag.base.language import language_of
+from crag.base.wording import first_line
+from crag.knowledge.files.documents import plain_metadata
+from crag.knowledge.files.splitting import split
+from crag.knowledge.store.schema import FILE, LANG, POSITION, STRIPS, Metadata
+from crag.settings.settings import Settings
+from crag.text.sentences import split_strips
 
 
 def settings_embeddings(settings: Settings) -> Embeddings:
     """The embeddings that the settings name: those of a server, else the embedded ones."""
     endpoint = settings.endpoint("embedding")
     if endpoint is None:
-        from crag.knowledge.embeddings import embedded_embeddings
+        from crag.encoders.embeddings import embedded_embeddings
 
         return embedded_embeddings()
-    from crag.knowledge.server_embeddings import api_embeddings
+    from crag.models.embeddings import api_embeddings
 
     return api_embeddings(
         endpoint, batch=settings.embedding_batch, timeout=settings.timeout, retries=settings.retries
@@ -35,14 +35,14 @@ def embed_passages(embeddings: Embeddings, passages: list[Document]) -> list[lis
     Embedded embeddings also encode every strip, at no price but time; those vectors go into the metadata,
     where retrieval, scoring and quoting find them.
     """
-    from crag.knowledge.embeddings import EmbeddedEmbeddings
+    from crag.encoders.embeddings import EmbeddedEmbeddings
 
     texts = [passage.page_content for passage in passages]
     if not isinstance(embeddings, EmbeddedEmbeddings):
         return _embed(embeddings, texts)
     import numpy as np
 
-    from crag.embedded.vectors import encode_strips
+    from crag.encoders.passages import encode_strips
 
     strips = [split_strips(text) for text in texts]
     vectors = _embed(embeddings, texts + [strip for own in strips for strip in own])

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crag.errors import KnowledgeBaseError
-from crag.knowledge.schema import LANG, STRIPS
-from crag.knowledge.store import Stored
-from crag.terms import terms
+from crag.base.errors import KnowledgeBaseError
+from crag.knowledge.store.schema import LANG, STRIPS
+from crag.knowledge.store.store import Stored
+from crag.text.terms import terms
 
 LEXICAL = 0.5
 """Weight of the exact words against the meaning, which is spread over 0 to 1 among the candidates.
@@ -66,7 +66,7 @@ def _strips(passage: Stored, vector: Any) -> Any:
     stored = passage.metadata.get(STRIPS)
     if not stored:
         return vector[None, :]
-    from crag.embedded.vectors import decode_strips
+    from crag.encoders.passages import decode_strips
 
     try:
         return decode_strips(str(stored), len(vector))

@@ -9,21 +9,21 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.aside import within
-from crag.conditions import Conditions
-from crag.errors import CragError, ModelError
-from crag.knowledge.chroma_errors import ingest_command, place
+from crag.aio.aside import within
+from crag.base.errors import CragError, ModelError
+from crag.base.language import language_of
+from crag.base.metering import meter
+from crag.base.wording import first_line
 from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
-from crag.knowledge.lexical import LexicalIndex, lexical_index
 from crag.knowledge.ranking import Candidate, candidate, distinct, ranked, unit
-from crag.knowledge.schema import LANG, OWN, WRITING
-from crag.knowledge.store import KnowledgeBase, Stored
-from crag.language import language_of
-from crag.metering import meter
-from crag.wording import first_line
+from crag.knowledge.store.errors import ingest_command, place
+from crag.knowledge.store.lexical import LexicalIndex, lexical_index
+from crag.knowledge.store.schema import LANG, OWN, WRITING
+from crag.knowledge.store.store import KnowledgeBase, Stored
+from crag.settings.conditions import Conditions
 
 if TYPE_CHECKING:
-    from crag.embedded.vectors import PassageVectors
+    from crag.encoders.passages import PassageVectors
 
 CANDIDATES = 30
 """Passages taken from each language and from BM25 before they are ranked together."""
@@ -136,8 +136,8 @@ class HybridRetriever:
 
     def _vector(self, question: str) -> list[float]:
         """The question's vector; embeddings that are somebody else's have as long as a model's reply."""
-        from crag.knowledge.embeddings import EmbeddedEmbeddings
-        from crag.knowledge.server_embeddings import ApiEmbeddings
+        from crag.encoders.embeddings import EmbeddedEmbeddings
+        from crag.models.embeddings import ApiEmbeddings
 
         embed = partial(self._embeddings.embed_query, question)
         if isinstance(self._embeddings, (ApiEmbeddings, EmbeddedEmbeddings)):

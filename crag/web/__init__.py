@@ -4,8 +4,8 @@ With no configuration there is no web search, so nothing leaves the machine. URL
 never fetched.
 """
 
-from crag.interfaces import WebSearch
-from crag.settings import Settings
+from crag.base.interfaces import WebSearch
+from crag.settings.settings import Settings
 from crag.web.callables import from_callable
 from crag.web.duckduckgo import DuckDuckGo
 from crag.web.searxng import SearXNG

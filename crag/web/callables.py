@@ -8,11 +8,12 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.brought import Limits, called, storable
-from crag.errors import SettingsError, WebSearchError
-from crag.interfaces import WebSearch
-from crag.metering import meter
-from crag.redaction import redact
+from crag.aio.calls import Limits, called, storable
+from crag.base.errors import SettingsError, WebSearchError
+from crag.base.interfaces import WebSearch
+from crag.base.metering import meter
+from crag.base.redaction import redact
+from crag.base.wording import LONGEST_SAID, one_line
 from crag.web.results import (
     distinct,
     first_text,
@@ -23,7 +24,6 @@ from crag.web.results import (
     web_address,
     web_document,
 )
-from crag.wording import LONGEST_SAID, one_line
 
 DEFAULT_LIMITS = Limits(20.0, "CRAG_WEB_TIMEOUT", 8)
 

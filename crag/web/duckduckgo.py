@@ -5,10 +5,10 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.language import language_of
-from crag.metering import meter
-from crag.queries import fit_query
-from crag.settings import Settings
+from crag.base.language import language_of
+from crag.base.metering import meter
+from crag.settings.settings import Settings
+from crag.text.budget import fit_query
 from crag.web.results import web_documents
 from crag.web.service import Service
 

@@ -9,8 +9,8 @@ from urllib.parse import urldefrag, urlsplit
 
 from langchain_core.documents import Document
 
-from crag.language import readable
-from crag.metering import meter
+from crag.base.language import readable
+from crag.base.metering import meter
 
 LONGEST_PAGE = 20_000
 """Characters kept of one result: some 5,000 tokens, of which refinement keeps a few sentences."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.metering import meter
-from crag.queries import fit_query
-from crag.reply_size import TooLargeError
-from crag.servers import is_loopback
-from crag.settings import Settings
+from crag.base.http import is_loopback
+from crag.base.metering import meter
+from crag.base.reply_size import TooLargeError
+from crag.settings.settings import Settings
+from crag.text.budget import fit_query
 from crag.web.results import web_documents
 from crag.web.service import Service
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.errors import WebSearchError
-from crag.jsonl import json_lines
-from crag.language import Language, language_of
-from crag.metering import meter
-from crag.settings import Settings
-from crag.terms import content_terms, terms
+from crag.base.errors import WebSearchError
+from crag.base.files import json_lines
+from crag.base.language import Language, language_of
+from crag.base.metering import meter
+from crag.settings.settings import Settings
+from crag.text.terms import content_terms, terms
 from crag.web.results import distinct, first_text, shortened, web_address, web_document
 
 _FORMAT = "a JSONL file of title, url and text"

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from crag.errors import WebSearchError
-from crag.queries import fit_query
-from crag.servers import is_loopback
-from crag.settings import Settings
+from crag.base.errors import WebSearchError
+from crag.base.http import is_loopback
+from crag.settings.settings import Settings
+from crag.text.budget import fit_query
 from crag.web.results import web_documents
 from crag.web.service import Service
 

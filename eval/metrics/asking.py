@@ -7,13 +7,13 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
-from crag.endpoints import Endpoint
-from crag.errors import CragError, ModelError
-from crag.llm import chat_model
-from crag.loops import Slots
-from crag.metering import Meter, meter, metered
-from crag.redaction import redact
-from crag.settings import Settings
+from crag.aio.loops import Slots
+from crag.base.errors import CragError, ModelError
+from crag.base.metering import Meter, meter, metered
+from crag.base.redaction import redact
+from crag.models.chat import chat_model
+from crag.settings.endpoints import Endpoint
+from crag.settings.settings import Settings
 
 from .reading import read_json
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from crag.errors import SettingsError
-from crag.settings import Settings
-from crag.wording import meant
+from crag.base.errors import SettingsError
+from crag.base.wording import meant
+from crag.settings.settings import Settings
 
-from ..records import Metric
+from ..data.records import Metric
 
 _JUDGED = {
     "context_recall": "share of the reference's statements that the context supports (ragas)",

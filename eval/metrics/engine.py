@@ -28,8 +28,8 @@ from ragas.metrics.collections import (
     StringPresence,
 )
 
-from crag.knowledge.embeddings import EmbeddedEmbeddings
-from crag.language import Language
+from crag.base.language import Language
+from crag.encoders.embeddings import EmbeddedEmbeddings
 
 from .asking import UnreadableError
 from .chinese import speak_chinese

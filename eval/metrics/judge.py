@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from crag.errors import CragError, ModelError
-from crag.grounding import without_citations
+from crag.base.errors import CragError, ModelError
+from crag.base.http import OPENAI_URL, host_of
+from crag.base.language import Language
+from crag.base.metering import metered
+from crag.base.redaction import redact
+from crag.judging.grounding import without_citations
 from crag.knowledge.passages import settings_embeddings
-from crag.knowledge.schema import model_id
-from crag.language import Language
-from crag.metering import metered
-from crag.redaction import redact
-from crag.servers import OPENAI_URL, host_of
-from crag.settings import Settings
+from crag.knowledge.store.schema import model_id
+from crag.settings.settings import Settings
 
-from ..records import Metric, Row, Sample, Score
+from ..data.records import Metric, Row, Sample, Score
 from .asking import Judgements, UnreadableError
 from .catalogue import metrics
 from .chinese import fingerprint

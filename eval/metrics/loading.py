@@ -3,7 +3,7 @@
 from functools import cache
 from typing import TYPE_CHECKING
 
-from crag.errors import EXTRAS, SettingsError
+from crag.base.errors import EXTRAS, SettingsError
 
 if TYPE_CHECKING:
     from .engine import Engine

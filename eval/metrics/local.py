@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from crag.answer import Answer, ScoredDocument
+from crag.base.answer import Answer, ScoredDocument
 
-from ..matching import f1, names, phrase, searched
-from ..records import Row, Sample, Score
+from ..data.matching import f1, names, phrase, searched
+from ..data.records import Row, Sample, Score
 from .catalogue import LOCAL
 from .loading import engine
 

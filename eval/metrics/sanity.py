@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from crag.errors import ModelError
+from crag.base.errors import ModelError
 
-from ..matching import f1
+from ..data.matching import f1
 
 
 def foreign(said: Sequence[str], asked: Sequence[str]) -> bool:

@@ -1,0 +1,216 @@
+"""The result of a run: the answer and everything a reader needs to trust or doubt it."""
+
+from typing import Any
+
+from langchain_core.documents import Document
+from pydantic import BaseModel, Field
+
+from crag.base.choices import Aggregate, Origin
+from crag.base.interfaces import Verdict
+from crag.base.metering import Spent, add_known
+from crag.base.state import CRAGState
+
+
+class UsedThresholds(BaseModel):
+    """The thresholds in force and where they come from."""
+
+    upper: float
+    lower: float
+    aggregate: Aggregate
+    source: Origin
+
+
+class ScoredDocument(BaseModel):
+    """A document of the run; `score` None is unscored, `kept` tells whether the answer was given it.
+
+    `n`, which is not in the JSON, is the number under which the answer could cite a kept document, whose
+    `text` is what it was given.
+    """
+
+    id: str
+    origin: str
+    source: str
+    title: str
+    text: str
+    score: float | None
+    reason: str | None
+    kept: bool
+    n: int | None = Field(None, exclude=True)
+
+
+class Source(BaseModel):
+    """A document that the answer cites as [n]."""
+
+    n: int
+    id: str
+    title: str
+    source: str
+    origin: str
+
+
+class NodeUsage(BaseModel):
+    """Calls and tokens; a token count is None when a server did not report it.
+
+    `retries` are requests beyond one for each model call, `cached_calls` calls that the cache answered.
+    """
+
+    llm_calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    embedding_calls: int = 0
+    web_calls: int = 0
+    cost_usd: float | None = None
+    retries: int = 0
+    cached_calls: int = 0
+
+    def add(self, spent: Spent) -> None:
+        """Add one node run."""
+        self.llm_calls += spent["llm_calls"]
+        self.input_tokens = add_known(self.input_tokens, spent["input_tokens"])
+        self.output_tokens = add_known(self.output_tokens, spent["output_tokens"])
+        self.embedding_calls += spent["embedding_calls"]
+        self.web_calls += spent["web_calls"]
+        self.retries += spent.get("retries", 0)
+        self.cached_calls += spent.get("cached_calls", 0)
+        if spent["cost_usd"] is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + spent["cost_usd"]
+
+
+class Usage(NodeUsage):
+    """Totals of a run, and the same by node."""
+
+    by_node: dict[str, NodeUsage] = {}
+
+
+class Timings(BaseModel):
+    """Seconds, in total and by node (from the first begin to the last end of that node)."""
+
+    total_s: float
+    by_node: dict[str, float]
+
+
+class Models(BaseModel):
+    """Which model did what; "embedded: …" ran on this machine, "" did not take part."""
+
+    grader: str = ""
+    generator: str = ""
+    checker: str = ""
+    embedding: str = ""
+
+
+class Answer(BaseModel):
+    """An answer with its sources, verdict, path and cost; `model_dump()` is the JSON of the command.
+
+    `answered` is False for an honest refusal. `grounded` is None when nobody checked, and for a refusal;
+    `grounding_reason` then tells why an answer was withheld. `standalone_question` is what was searched for
+    and answered where the question leaned on its thread.
+    """
+
+    question: str
+    answer: str
+    answered: bool
+    graph: str
+    verdict: Verdict | None
+    overall_score: float | None
+    thresholds: UsedThresholds | None
+    documents: list[ScoredDocument]
+    sources: list[Source]
+    grounded: bool | None
+    grounding_reason: str | None
+    search_query: str | None
+    standalone_question: str | None
+    path: list[str]
+    path_text: str
+    usage: Usage
+    timings: Timings
+    models: Models
+    warnings: list[str]
+
+
+def read_state(
+    state: CRAGState,
+    *,
+    graph: str,
+    thresholds: UsedThresholds | None,
+    models: Models,
+    total_s: float,
+    warnings: list[str],
+    cited: list[int],
+) -> Answer:
+    """The Answer told by a state, finished or cut short by an error."""
+    path = state.get("path", [])
+    final = state.get("final_docs", [])
+    return Answer(
+        question=state["question"],
+        answer=state.get("answer", ""),
+        answered=state.get("answered", False),
+        graph=graph,
+        verdict=state.get("retrieval_verdict"),
+        overall_score=state.get("overall_score"),
+        thresholds=thresholds,
+        documents=_documents(state),
+        sources=[
+            Source(n=n, id=final[n - 1].id or "", **_labels(final[n - 1]))
+            for n in cited
+            if 0 < n <= len(final)
+        ],
+        grounded=state.get("grounded"),
+        grounding_reason=state.get("grounding_reason"),
+        search_query=state.get("search_query"),
+        standalone_question=state.get("standalone_question"),
+        path=[entry.split("(", 1)[0] for entry in path],
+        path_text=" → ".join(path),
+        usage=_usage(state.get("spent", [])),
+        timings=Timings(total_s=round(total_s, 4), by_node=_seconds(state.get("spent", []))),
+        models=models,
+        warnings=list(dict.fromkeys([*warnings, *state.get("warnings", [])])),
+    )
+
+
+def _documents(state: CRAGState) -> list[ScoredDocument]:
+    """Everything retrieved and everything the web gave, a document once; refined text where there is one."""
+    kept = {
+        document.id: (n, document)
+        for n, document in enumerate(state.get("final_docs", []), start=1)
+        if document.page_content.strip()
+    }
+    web = {document.id: document for document in state.get("web_results", [])}
+    web.update({document.id: document for document in state.get("refined_web_docs", [])})
+    grades = state.get("grades", {})
+    shown = []
+    for document in [*state.get("retrieved_docs", []), *web.values()]:
+        grade = grades.get(document.id or "")
+        n, given = kept.get(document.id, (None, document))
+        shown.append(
+            ScoredDocument(
+                id=document.id or "",
+                text=given.page_content,
+                score=grade["score"] if grade else document.metadata.get("score"),
+                reason=grade["reason"] if grade else None,
+                kept=n is not None,
+                n=n,
+                **_labels(document),
+            )
+        )
+    return shown
+
+
+def _labels(document: Document) -> dict[str, Any]:
+    metadata = document.metadata
+    return {key: str(metadata.get(key) or "") for key in ("origin", "source", "title")}
+
+
+def _usage(spent: list[Spent]) -> Usage:
+    usage = Usage()
+    for entry in spent:
+        usage.add(entry)
+        usage.by_node.setdefault(entry["node"], NodeUsage()).add(entry)
+    return usage
+
+
+def _seconds(spent: list[Spent]) -> dict[str, float]:
+    spans: dict[str, tuple[float, float]] = {}
+    for entry in spent:
+        began, ended = spans.get(entry["node"], (entry["began"], entry["ended"]))
+        spans[entry["node"]] = (min(began, entry["began"]), max(ended, entry["ended"]))
+    return {node: round(ended - began, 4) for node, (began, ended) in spans.items()}

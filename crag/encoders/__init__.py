@@ -1,0 +1,1 @@
+"""Vectors made on this machine, by encoders that come as packages."""

@@ -1,0 +1,1 @@
+"""The judgements: relevance, queries, refinement, the answer, its grounding, the route."""

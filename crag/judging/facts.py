@@ -1,0 +1,189 @@
+"""What of an answer can be looked up: numbers, dates and quotations that its context does not contain.
+
+No model is asked. The same fact in another notation is the same fact; a doubtful reading counts as found,
+so that what is reported is missing indeed.
+"""
+
+import re
+import unicodedata
+from fractions import Fraction
+from typing import NamedTuple
+
+from crag.base.language import han_count
+from crag.judging.dates import Date, clocked, dated
+from crag.text.numbers import HAN_NUMERAL, SCALES, WORD_NUMBER, han_value, words_value
+
+_LONGEST = 200_000
+_DASHES = str.maketrans({dash: "-" for dash in "‐‑‒–—―−﹣－"})
+_THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u2009\u202f'’ ](?=\d{3}(?!\d))")
+
+_UNIT = (
+    r"(?:[kmgt]i?b(?:ps|it)?|[kcmnµμ]?m[²³23]?|km/h|mph|[kmµμ]?g|lbs?|oz|ft|in|[kmgt]?hz|[km]?w|kwh|[kmµμ]?s|min|h|hrs?|"
+    r"[ap]m|mm|ml|l|v|a|x|px|pt|°?[cf]|st|nd|rd|th|s|k|m|bn?|tn?|mn|usd|eur|gbp|rmb|cny|yrs?|d)"
+)
+_SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
+_NUMBER = re.compile(
+    rf"(?<![\w.])(?<![^\W\d]-)(?:(?:usd|eur|gbp|rmb|cny|us|hk|nt)(?=\s?[$\d]))?[$€£¥]?(?P<digits>\d{{1,30}}(?:\.\d{{1,30}})*)"
+    rf"(?:\s?(?P<scale>{_SCALE})(?![a-z])|(?P<pct>\s?[%％‰])|{_UNIT}(?![a-z0-9]))?(?P<tail>[a-z0-9_]*)",
+    re.IGNORECASE,
+)
+_HAN_NUMBER = re.compile(rf"(?:百分之)?{HAN_NUMERAL}")
+_MEASURE = re.compile(
+    "[年月日号號个個名人位次元米岁歲天周週届屆项項种種倍层層条條家所座辆輛本页頁分秒度吨噸克里升美公平英小%％余餘多]"
+)
+_SHORT_YEAR = re.compile(r"(?<!\d)([12]\d)(\d{2})\s?[-/]\s?(\d{2})(?!\d)")
+
+_LIST_NUMBER = re.compile(
+    r"^[ \t]*(?:[-*+•>#|][ \t]*)*(?:\*\*)?[(（]?(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
+    r"(?:[.)）、:：](?!\d)|(?:\.\d{1,2}){1,3}\.?(?=\s+[^\W\d]))",
+    re.MULTILINE,
+)
+_INLINE_NUMBER = re.compile(r"(?<!\S)[(（]?(\d{1,2})[.)）、](?=\s+[^\W\d]|\s*\*\*)")
+_CITATION = re.compile(r"[\[【［]\s*\^?\d{1,3}(?:\s*[,，、;-]\s*\d{1,3})*\s*[\]】］]")
+_QUOTES = re.compile(
+    r"“([^“”]{1,600})”|「([^「」]{1,600})」|『([^『』]{1,600})』|«([^«»]{1,600})»"
+    r"|(?<![\w\"])\"(?=\S)([^\"\n]{1,600}?)(?<=\S)\"(?![\w\"])"
+)
+_ELLIPSIS = re.compile(r"\[?(?:…+|\.{3,})\]?")
+
+
+class _Facts(NamedTuple):
+    numbers: set[Fraction]
+    dates: set[Date]
+    clocks: set[tuple[int, int]]
+    plain: str  # letters and digits only
+
+
+class _Found(NamedTuple):
+    start: int
+    text: str
+    known: bool
+
+
+def missing_facts(answer: str, context: str) -> list[str]:
+    """The numbers, dates and quotations of `answer` that `context` does not contain, as written, in order.
+
+    "1,500,000", "1.5 million" and "150万" are one number, "2024-01-05", "January 5, 2024" and
+    "2024年1月5日" one date. No facts: citations [n], list numbers, digits inside of words, number words up
+    to twelve. A quotation in another script than the whole context is taken for a translation.
+    """
+    held = _facts(_folded(context[:_LONGEST]))
+    text = _CITATION.sub(lambda m: " " * len(m.group()), answer[:_LONGEST])
+    text = _unlisted(text)
+    found = list(_quotations(text, context, held))
+    for quotation in found:
+        blank = " " * len(quotation.text)
+        text = text[: quotation.start] + blank + text[quotation.start + len(quotation.text) :]
+    folded = _folded(text)
+    found += _looked_up(folded, held)
+    return list(dict.fromkeys(fact.text for fact in sorted(found) if not fact.known))
+
+
+def _unlisted(text: str) -> str:
+    """The text with blanks for the numbers of lists, also of those that run on in a line: 1. …, 2. …"""
+    expected = 1
+    for match in _INLINE_NUMBER.finditer(text):
+        if int(match[1]) == expected:
+            expected += 1
+            text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
+    return _LIST_NUMBER.sub(lambda m: " " * len(m.group()), text)
+
+
+def _folded(text: str) -> str:
+    """The text in ASCII digits and signs, without thousands separators."""
+    text = unicodedata.normalize("NFKC", text).translate(_DASHES)
+    return _THOUSANDS.sub("", text)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _quotations(text: str, context: str, held: _Facts) -> list[_Found]:
+    foreign = bool(han_count(context))
+    found = []
+    for match in _QUOTES.finditer(text):
+        inner = next(group for group in match.groups() if group is not None)
+        pieces = [_plain(piece) for piece in _ELLIPSIS.split(inner)]
+        translated = bool(han_count(inner)) != foreign and context.strip() != ""
+        known = translated or all(piece in held.plain for piece in pieces)
+        if len("".join(pieces)) >= 2:
+            found.append(_Found(match.start(), match.group(), known))
+    return found
+
+
+def _facts(text: str) -> _Facts:
+    """Everything that the text can be read to contain, generously."""
+    numbers = {value for match in _NUMBER.finditer(text) for value in _values(match)}
+    # Digits that touch letters ("5km", "GPT-4", "2019年") count as numbers of the context too.
+    numbers |= {Fraction(digits) for digits in re.findall(r"\d{1,30}(?:\.\d{1,30})?", text)}
+    numbers |= {value for match in _HAN_NUMBER.finditer(text) if (value := _han_number(match)) is not None}
+    numbers |= {words_value(match.group()) for match in WORD_NUMBER.finditer(text)}
+    numbers |= {Fraction(match[1] + match[3]) for match in _SHORT_YEAR.finditer(text)}
+    dates = {date for _, _, readings in dated(text) for date in readings}
+    clocks = {clock for _, _, clock in clocked(text)}
+    return _Facts(numbers, dates, clocks, _plain(text))
+
+
+def _looked_up(text: str, held: _Facts) -> list[_Found]:
+    """The facts of an answer outside of its quotations, each with whether the context holds it."""
+    found = []
+    for start, end, readings in dated(text):
+        known = any(_is_dated(date, held) for date in readings)
+        found.append(_Found(start, text[start:end], known))
+        text = text[:start] + " " * (end - start) + text[end:]
+    for start, end, clock in clocked(text):
+        found.append(_Found(start, text[start:end], clock in held.clocks))
+        text = text[:start] + " " * (end - start) + text[end:]
+    for match in _NUMBER.finditer(text):
+        shown = match.group().strip(" .")
+        if match["tail"]:
+            continue
+        if match["digits"].count(".") > 1:
+            found.append(_Found(match.start(), shown, _plain(shown) in held.plain))
+        else:
+            values = _values(match)
+            found.append(_Found(match.start(), shown, any(value in held.numbers for value in values)))
+    for match in _HAN_NUMBER.finditer(text):
+        value = _han_number(match)
+        measured = match.group().startswith("百分之") or _MEASURE.match(text, match.end())
+        if value is not None and value > 10 and measured and not _is_idiom(match.group()):
+            found.append(_Found(match.start(), match.group(), value in held.numbers))
+    for match in WORD_NUMBER.finditer(text):
+        value = words_value(match.group())
+        # "million" alone belongs to digits before it or says nothing exact.
+        if value > 12 and match.group().casefold() not in SCALES:
+            found.append(_Found(match.start(), match.group(), value in held.numbers))
+    return found
+
+
+def _is_idiom(numeral: str) -> bool:
+    """Words such as 千万 (by all means) and 百分 that look like numbers without saying how many."""
+    return not re.search("[一二三四五六七八九两兩〇零]", numeral)
+
+
+def _values(match: re.Match[str]) -> list[Fraction]:
+    digits = match["digits"]
+    if digits.count(".") > 1:
+        return []
+    value = Fraction(digits)
+    if match["scale"]:
+        return [value * SCALES[match["scale"].lower()]]
+    return [value, value / 100] if match["pct"] else [value]
+
+
+def _han_number(match: re.Match[str]) -> Fraction | None:
+    text = match.group()
+    return han_value(text.removeprefix("百分之"))
+
+
+def _is_dated(date: Date, held: _Facts) -> bool:
+    """Whether the context has the date: all that it says, though perhaps its year elsewhere."""
+    if date.month is None:
+        return date.year in held.numbers
+    return any(
+        known.month == date.month
+        and date.day in (None, known.day)
+        and (date.year in (None, known.year) or (known.year is None and date.year in held.numbers))
+        for known in held.dates
+    )

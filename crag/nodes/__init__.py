@@ -1,0 +1,1 @@
+"""The steps of the graphs: state in, partial state out."""

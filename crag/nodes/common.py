@@ -1,0 +1,169 @@
+"""The steps of the graphs: each takes the state, calls one part, returns what it adds to the state."""
+
+import hashlib
+from typing import Literal
+
+from langchain_core.documents import Document
+from langgraph.types import Overwrite, Send
+
+from crag.base.errors import CeilingError, WebSearchError
+from crag.base.interfaces import Draft, Turn
+from crag.base.language import language_of
+from crag.base.metering import meter
+from crag.base.state import CRAGState, OneDocument, standalone
+from crag.judging.generation import refusal
+from crag.judging.grading import keep
+from crag.nodes.step import Update
+from crag.text.budget import pack
+from crag.wiring.parts import Services
+
+
+def fresh() -> Update:
+    """What an earlier question of the thread left, cleared."""
+    return {
+        "standalone_question": None,
+        "direct": None,
+        "retrieved_docs": [],
+        "grades": Overwrite({}),
+        "doc_scores": [],
+        "overall_score": None,
+        "retrieval_verdict": None,
+        "search_query": None,
+        "web_status": None,
+        "web_results": [],
+        "refined_web_docs": [],
+        "refined_docs": [],
+        "alternatives": [],
+        "final_docs": [],
+        "answer": "",
+        "answered": False,
+        "grounded": None,
+        "grounding_reason": None,
+        "claims": [],
+    }
+
+
+async def retrieve(state: CRAGState, services: Services) -> Update:
+    """Ask the knowledge base; the first step of a question clears what the one before it left."""
+    cleared = {} if state.get("routed") else fresh()
+    question = standalone(state) if state.get("routed") else state["question"]
+    documents = identified(await services.retriever(question, services.k))
+    return {**cleared, "retrieved_docs": documents, "path": [f"retrieve({len(documents)})"]}
+
+
+async def retrieve_context(state: CRAGState, services: Services) -> Update:
+    """Retrieve without correction: what was found, in its order and within the budget, is the context."""
+    found = await retrieve(state, services)
+    final, _ = pack(found["retrieved_docs"], services.context_tokens)
+    return {**found, "final_docs": final}
+
+
+def identified(documents: list[Document]) -> list[Document]:
+    """Documents with an id each (a hash of the text where a retriever gives none), no id twice."""
+    unique: dict[str, Document] = {}
+    for document in documents:
+        text = document.page_content.encode("utf-8", "replace")
+        key = document.id or hashlib.sha256(text).hexdigest()[:32]
+        unique.setdefault(key, document.model_copy(update={"id": key}))
+    return list(unique.values())
+
+
+def each_document(state: CRAGState) -> list[Send] | Literal["score"]:
+    """One grading task for each document, all at once; nothing retrieved goes straight to the verdict."""
+    documents = state["retrieved_docs"]
+    if not documents:
+        return "score"
+    return [Send("score_document", OneDocument(question=standalone(state), document=d)) for d in documents]
+
+
+async def score_document(task: OneDocument, services: Services) -> Update:
+    """Grade one document."""
+    document = task["document"]
+    return {"grades": {document.id: await services.grader(task["question"], document)}}
+
+
+async def score(state: CRAGState, services: Services) -> Update:
+    """Turn the grades into the verdict on the whole retrieval."""
+    scores = [state["grades"][d.id or ""]["score"] for d in state["retrieved_docs"]]
+    verdict, overall = services.thresholds.verdict(scores)
+    shown = "unscored" if overall is None else f"{overall:.2f}"
+    return {
+        "doc_scores": scores,
+        "overall_score": overall,
+        "retrieval_verdict": verdict,
+        "path": [f"score({verdict}, {shown})"],
+    }
+
+
+def needs_web(state: CRAGState) -> Literal["web_search", "assemble"]:
+    """Only a correct retrieval does without the web."""
+    return "assemble" if state["retrieval_verdict"] == "correct" else "web_search"
+
+
+async def web_search(state: CRAGState, services: Services) -> Update:
+    """Search the web with keywords; a failure is a status of the run, not its end."""
+    if services.web is None:
+        if services.web_hint:
+            meter().warn(services.web_hint)
+        return {"web_status": "off", "path": ["web_search(off)"]}
+    question = standalone(state)
+    query = await services.rewriter(question) if services.rewriter else question
+    try:
+        results = identified(await services.web(query, services.web_results))
+    except WebSearchError as error:
+        meter().warn(f"web search failed: {error}")
+        status = f"unavailable: {error}"
+        return {"search_query": query, "web_status": status, "path": [f"web_search({status})"]}
+    status = "ok" if results else "empty"
+    shown = f"ok, {len(results)}" if results else "empty"
+    return {
+        "search_query": query,
+        "web_status": status,
+        "web_results": results,
+        "path": [f"web_search({shown})"],
+    }
+
+
+async def refine(state: CRAGState, services: Services) -> Update:
+    """Keep of the web results what bears on the question."""
+    results = state["web_results"]
+    return {"refined_web_docs": await services.refiner(standalone(state), results) if results else []}
+
+
+async def assemble(state: CRAGState, services: Services) -> Update:
+    """The verdict's context, within the token budget. From here on the n-th document is cited as [n]."""
+    known = keep(state["retrieved_docs"], state["grades"], services.thresholds.lower)
+    web = state["refined_web_docs"]
+    match state["retrieval_verdict"]:
+        case "correct":
+            context = known
+        case "incorrect":
+            context = web
+        case _:
+            # Ambiguous means some documents are worth keeping beside the web's.
+            context = known + web
+    final, _ = pack(context, services.context_tokens)
+    return {"final_docs": final, "path": [f"assemble({len(final)})"]}
+
+
+async def generate(state: CRAGState, services: Services) -> Update:
+    """Answer from the context, or refuse without asking a model when there is none."""
+    question = state["question"]
+    how = ""
+    if state["final_docs"]:
+        try:
+            draft = await services.generator(standalone(state), state["final_docs"])
+        except CeilingError:
+            draft = await services.last_resort(standalone(state), state["final_docs"])
+            how = "(quoted)"
+            if not draft.answered:
+                draft = Draft(refusal(language_of(question), "ceiling"), answered=False)
+        text, answered = draft.text, draft.answered
+    else:
+        text, answered = refusal(language_of(question), state.get("web_status")), False
+    return {
+        "answer": text,
+        "answered": answered,
+        "history": [Turn(question=question, answer=text)],
+        "path": [f"generate{how}" if answered else "generate(refused)"],
+    }

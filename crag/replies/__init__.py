@@ -1,0 +1,1 @@
+"""What models write, turned into values. What is not clearly a value is unread, never guessed."""

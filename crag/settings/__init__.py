@@ -1,0 +1,1 @@
+"""Everything that can be set, and what is said of what cannot be read."""

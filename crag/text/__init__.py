@@ -1,0 +1,1 @@
+"""Text cut and counted: sentences, terms, numbers, tokens."""

@@ -1,0 +1,1 @@
+"""Who does what: the only place that chooses."""

@@ -1,0 +1,1 @@
+"""Labels of one's own turned into thresholds."""

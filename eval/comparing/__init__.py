@@ -1,0 +1,1 @@
+"""Systems run on the same questions, and what may be said of the difference."""

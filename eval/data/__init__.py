@@ -1,0 +1,1 @@
+"""What a benchmark reads and keeps: question sets, records, journal, differences."""

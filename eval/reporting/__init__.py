@@ -1,0 +1,1 @@
+"""A comparison as a page, a table, a spreadsheet."""

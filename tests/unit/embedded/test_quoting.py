@@ -1,0 +1,163 @@
+import pytest
+from langchain_core.documents import Document
+
+from crag.embedded.evaluator import EmbeddedEvaluator
+from crag.embedded.quoting import QuotingGenerator, StripRefiner, quoted_part
+from crag.encoders.embeddings import EmbeddedEmbeddings
+from crag.encoders.passages import PassageVectors
+from crag.replies.citations import CitationFilter
+
+REFUND = (
+    "# Shop\n\nOur shop is open from nine to six on every day but Sunday.\n\n"
+    "## Refunds\n\nRefunds are paid within five working days after we receive the goods. "
+    "The staff canteen serves lunch at noon and coffee all day long."
+)
+REFUND_ZH = (
+    "本店营业时间为周一到周六九点到六点。收到退货后，退款将在五个工作日内支付到原账户。员工食堂中午供应午餐。"
+)
+WALL = "The Great Wall of China was built over many centuries to protect the northern border."
+QUESTION = "Within how many working days are refunds paid?"
+
+
+@pytest.fixture(scope="module")
+def evaluator(encoder: EmbeddedEmbeddings) -> EmbeddedEvaluator:
+    return EmbeddedEvaluator(PassageVectors(encoder))
+
+
+@pytest.fixture(scope="module")
+def answer(evaluator):
+    generator = QuotingGenerator(evaluator)
+    return lambda question, *texts: generator(question, [Document(text) for text in texts])
+
+
+async def test_the_answering_sentence_is_quoted_word_for_word_with_its_document(answer):
+    draft = await answer(QUESTION, WALL, REFUND)
+    assert draft.answered
+    assert draft.text == (
+        "The documents say:\n"
+        "“Refunds are paid within five working days after we receive the goods.” [2]\n"
+        "(Quoted word for word; no language model is configured.)"
+    )
+
+
+async def test_a_chinese_question_is_answered_in_chinese(answer):
+    """F33."""
+    draft = await answer("退款在几个工作日内支付？", REFUND_ZH)
+    assert draft.text == (
+        "文档中写道：\n“收到退货后，退款将在五个工作日内支付到原账户。” [1]\n"
+        "（以上为原文摘录；未配置语言模型。）"
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "foreign"),
+    [
+        (
+            "数据库备份保留多少天？",
+            "数据库备份保留三十五天。",
+            "During probation (first 6 months) only 4 weeks are paid.",
+        ),
+        (
+            "What is error VX-330?",
+            "Error VX-330 means that the pump ran dry.",
+            "错误 YZ-507 表示阀门没有关闭。",
+        ),
+    ],
+)
+async def test_beside_an_answer_nothing_is_quoted_in_another_language(answer, question, text, foreign):
+    draft = await answer(question, foreign, text)
+    assert f"“{text}” [2]" in draft.text
+    assert "[1]" not in draft.text
+
+
+GRAPH = "GraphRAG lets a language model extract entities and relations from every chunk into one graph."
+GRAPH_ZH = "GraphRAG 先让大模型从文本中抽取实体和关系，连成知识图谱。"
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted"),
+    [
+        ("What is GraphRAG?", [f"“{GRAPH}” [2]", f"“{GRAPH_ZH}” [1]"]),
+        ("什么是 GraphRAG？", [f"“{GRAPH_ZH}” [1]", f"“{GRAPH}” [2]"]),
+    ],
+)
+async def test_what_another_language_says_best_is_quoted_in_the_question_s_too(answer, question, quoted):
+    draft = await answer(question, GRAPH_ZH, GRAPH)
+    assert draft.text.splitlines()[1:-1] == quoted
+
+
+async def test_an_answer_in_another_language_is_quoted_before_what_does_not_answer_in_the_question_s(answer):
+    """F33."""
+    draft = await answer("退款在几个工作日内支付？", "退款申请表可以在前台领取，也可以在官网下载。", REFUND)
+    assert "within five working days" in draft.text
+
+
+async def test_the_quotations_can_be_told_from_the_words_around_them(answer):
+    draft = await answer("退款在几个工作日内支付？", REFUND_ZH)
+    assert quoted_part(draft.text) == "“收到退货后，退款将在五个工作日内支付到原账户。” [1]"
+    assert quoted_part("Five days. [1]") == "Five days. [1]"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "refusal"),
+    [
+        ("Does Mars have life?", REFUND, "The answer was not found in your documents."),
+        ("火星上有生命吗？", REFUND_ZH, "在您的文档中没有找到答案。"),
+        (QUESTION, "# Refunds", "The answer was not found in your documents."),
+    ],
+)
+async def test_what_the_documents_do_not_say_is_refused(answer, question, text, refusal):
+    assert await answer(question, text) == (refusal, False)
+
+
+async def test_no_documents_are_refused(answer):
+    assert await answer(QUESTION) == ("The answer was not found in your documents.", False)
+
+
+async def test_a_sentence_that_stands_in_two_documents_is_quoted_once(answer):
+    draft = await answer(QUESTION, REFUND, REFUND)
+    assert draft.text.count("five working days") == 1
+
+
+async def test_numbers_in_brackets_inside_a_quote_are_no_citations(answer):
+    draft = await answer(QUESTION, "Refunds are paid within five working days after receipt.[2]", WALL)
+    reader = CitationFilter(2)
+    reader.feed(draft.text)
+    reader.end()
+    assert reader.cited == [1]
+
+
+async def test_neighbouring_sentences_are_one_quote_in_their_order(answer):
+    both = "Refunds are paid within five working days. The refund of a gift is paid within ten working days."
+    text = f"{both} Our shop is open from nine to six on every day but Sunday."
+    draft = await answer("Within how many working days is a refund paid?", text)
+    assert f"“{both}” [1]" in draft.text
+
+
+@pytest.mark.parametrize("rule", ["|---|---|", "| :-- | --: |"])
+async def test_the_names_of_columns_are_not_quoted_without_a_row(answer, rule):
+    prose = "Refunds are paid within five working days."
+    row = "| shoes from the sale of the last summer | 5 days |"
+    draft = await answer(QUESTION, f"{prose}\n\n| refunds are paid | working days |\n{rule}\n{row}")
+    assert prose in draft.text
+    assert "refunds are paid | working days" not in draft.text
+
+
+async def test_refining_keeps_what_bears_on_the_question_and_drops_other_documents(evaluator):
+    page = Document(
+        f"{WALL} Refunds are paid within five working days after we receive the goods. "
+        "The weather in the mountains changes quickly in spring. Tickets for the museum are sold online.",
+        id="w1",
+        metadata={"source": "https://a.example", "title": "A", "origin": "web"},
+    )
+    other = Document(WALL, id="w2", metadata={"source": "https://b.example", "title": "B", "origin": "web"})
+    kept = await StripRefiner(evaluator, lower=0.3)(QUESTION, [other, page])
+    assert [document.id for document in kept] == ["w1"]
+    assert kept[0].page_content == "Refunds are paid within five working days after we receive the goods."
+    assert kept[0].metadata["source"] == "https://a.example"
+    assert kept[0].metadata["score"] > 0.3
+    assert "score" not in page.metadata
+
+
+async def test_refining_nothing_gives_nothing(evaluator):
+    assert await StripRefiner(evaluator)(QUESTION, []) == []
