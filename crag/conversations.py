@@ -1,23 +1,85 @@
-"""Conversations: where they are kept, under which name, and what to say when they cannot be."""
+"""Conversations: where they are kept, what to say when they cannot be, one question of each at a time."""
 
 import asyncio
 import hashlib
+import logging
 import sqlite3
+import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from crag.base.errors import SettingsError
+from crag.base.errors import CragError, SettingsError
+from crag.base.files import make_private
 from crag.base.language import readable
-from crag.base.private import make_private
 from crag.base.state import Graph
 from crag.settings.settings import Settings
-from crag.turns import turn
 
 if TYPE_CHECKING:
+    from filelock import BaseFileLock
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+_POLL = 0.1  # seconds
+_GUARD = 10.0  # seconds; it is held for a moment, unless its process was stopped
+
+
+@asynccontextmanager
+async def turn(file: Path, thread: str, *, longest: float) -> AsyncIterator[None]:
+    """Wait until no other question of a thread that is kept in `file` is being answered, then hold it.
+
+    A wait is logged. Raises CragError when it takes longer than `longest` seconds, OSError for a folder
+    in which no file can be locked.
+    """
+    name = readable(thread)[:60]
+    place = file.with_name(f"{file.name}.{hashlib.sha256(thread.encode()).hexdigest()[:16]}.lock")
+    began, told = time.monotonic(), False
+    while (held := await asyncio.to_thread(_take, file, place)) is None:
+        if time.monotonic() - began > longest:
+            raise CragError(
+                f"the thread {name!r} was still answering another question after {longest:g} s; "
+                "ask again when that is done, or in another thread"
+            )
+        if not told:
+            told = True
+            logging.getLogger("crag").warning(
+                "crag: the thread %r is answering another question; waiting for at most %g s", name, longest
+            )
+        await asyncio.sleep(_POLL)
+    try:
+        yield
+    finally:
+        await asyncio.shield(asyncio.to_thread(_give, file, place, held))
+
+
+def _guard(file: Path) -> "BaseFileLock":
+    """Held while a lock is opened or deleted, so that nobody holds one that is no longer in the folder."""
+    from filelock import FileLock
+
+    return FileLock(file.with_name(f"{file.name}.lock"), timeout=_GUARD, mode=0o600)
+
+
+def _take(file: Path, place: Path) -> "BaseFileLock | None":
+    """The lock, None when somebody else has it. It ends with its process, or when nobody refers to it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(place, thread_local=False, mode=0o600)
+    with _guard(file):
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return None
+    return lock
+
+
+def _give(file: Path, place: Path, lock: "BaseFileLock") -> None:
+    with _guard(file):
+        with suppress(OSError):  # a system may not delete what is open
+            place.unlink()
+        lock.release()
+
 
 WAITS = 5
 """How many times `settings.timeout` a question waits for another one of its thread."""

@@ -11,8 +11,7 @@ from crag.cli import view
 from crag.cli.shell import Parser, attempt, bar, drop_output, finish
 
 if TYPE_CHECKING:
-    from crag.knowledge.ingestion import Progress
-    from crag.knowledge.report import FileReport, IngestReport
+    from crag.knowledge.ingestion import FileReport, IngestReport, Progress
 
 DESCRIPTION = """\
 Read documents into the knowledge base that crag.run asks. Run it again after files were changed, added or

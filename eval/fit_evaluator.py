@@ -22,7 +22,7 @@ from langchain_core.embeddings import Embeddings
 
 from crag.base.files import json_objects
 from crag.base.language import language_of
-from crag.embedded.features import FEATURES
+from crag.embedded.evaluator import FEATURES
 from crag.embedded.fitting import Rows, Table, fit, tabulate
 from crag.encoders.embeddings import e5_embeddings, use_embeddings
 from crag.encoders.passages import PassageVectors

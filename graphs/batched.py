@@ -5,23 +5,24 @@ calls: 3, 3 and the search, 4 and the search, in at most 3, 4 and 4 rounds; with
 """
 
 from dataclasses import replace
+from typing import Literal
 
 from langgraph.graph import StateGraph
 from langgraph.types import Checkpointer
 
-from crag.base.state import CRAGInput, CRAGState, Graph
-from crag.judging.batching import as_unit
-from crag.judging.grading import Thresholds
-from crag.nodes.batched import assemble_corrected, corrections, refine_strips, score_passages
+from crag.base.state import CRAGInput, CRAGState, Graph, standalone
+from crag.judging.grading import Thresholds, as_unit
 from crag.nodes.check import add_check
-from crag.nodes.common import generate, retrieve, web_search
+from crag.nodes.common import Update, generate, retrieve, score, step, web_search
 from crag.nodes.route import add_route
-from crag.nodes.step import step
+from crag.text.budget import pack
 from crag.wiring.parts import Services
 from crag.wiring.services import from_environment
 
 K = 5
 CORRECT, INCORRECT = as_unit(4), as_unit(2)
+
+Correction = Literal["refine_strips", "web_search"]
 
 
 def tuned(services: Services) -> Services:
@@ -64,3 +65,35 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
 def graph() -> Graph:
     """The graph with the environment's settings, for Studio."""
     return build(from_environment())
+
+
+async def score_passages(state: CRAGState, services: Services) -> Update:
+    """Grade all passages at once and turn the grades into the verdict."""
+    documents = state["retrieved_docs"]
+    found = await services.passage_grader(standalone(state), documents) if documents else []
+    grades = {document.id or "": grade for document, grade in zip(documents, found, strict=True)}
+    return {"grades": grades, **await score({**state, "grades": grades}, services)}
+
+
+def corrections(state: CRAGState) -> list[Correction]:
+    """What the verdict asks for; both at once where it is ambiguous."""
+    match state["retrieval_verdict"]:
+        case "correct":
+            return ["refine_strips"]
+        case "incorrect":
+            return ["web_search"]
+        case _:
+            return ["refine_strips", "web_search"]
+
+
+async def refine_strips(state: CRAGState, services: Services) -> Update:
+    """Keep of the passages the strips that bear on the question; where none does, the passages themselves."""
+    documents = state["retrieved_docs"]
+    refined = await services.strip_refiner(standalone(state), documents) or documents
+    return {"refined_docs": refined, "path": [f"refine({len(refined)})"]}
+
+
+async def assemble_corrected(state: CRAGState, services: Services) -> Update:
+    """What the corrections gave, the knowledge base first, within the token budget."""
+    final, _ = pack(state["refined_docs"] + state["web_results"], services.context_tokens)
+    return {"final_docs": final, "path": [f"assemble({len(final)})"]}

@@ -22,10 +22,10 @@ from crag.nodes.common import (
     retrieve,
     score,
     score_document,
+    step,
     web_search,
 )
 from crag.nodes.route import add_route
-from crag.nodes.step import step
 from crag.wiring.parts import Services
 from crag.wiring.services import from_environment
 

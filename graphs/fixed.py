@@ -5,9 +5,8 @@ from langgraph.types import Checkpointer
 
 from crag.base.state import CRAGInput, CRAGState, Graph
 from crag.nodes.check import add_check
-from crag.nodes.common import generate, retrieve_context
+from crag.nodes.common import generate, retrieve_context, step
 from crag.nodes.route import add_route
-from crag.nodes.step import step
 from crag.wiring.parts import Services
 from crag.wiring.services import from_environment
 

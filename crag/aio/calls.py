@@ -1,16 +1,52 @@
-"""What a caller brought, called: sync or async, in time, and without harm to the loop that all share."""
+"""Calls that hold nobody up: blocking work in threads of its own, callers' parts in time."""
 
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextvars import copy_context
 from functools import partial
-from typing import Any, NamedTuple
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
 
-from crag.aio.aside import aside
 from crag.aio.loops import Slots
 from crag.base.errors import SettingsError
 from crag.base.language import readable
 from crag.base.wording import kind_of
+
+T = TypeVar("T")
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """What `work` returns. Raises what it raises, as `aside` does, and TimeoutError when it is late."""
+    return _started(work).result(seconds)
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """What `work` returns, while the loop goes on; who stops waiting leaves the thread to itself.
+
+    Raises what `work` raises, but RuntimeError in place of what would end the loop or which no future holds:
+    an exit, an interrupt, StopIteration.
+    """
+    return await asyncio.wrap_future(_started(work))
+
+
+def _started(work: Callable[[], T]) -> Future[T]:
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from now on nobody who stops waiting can cancel it
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except StopIteration as error:
+            done.set_exception(RuntimeError(repr(error)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            done.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - an exit or an interrupt ends just this call
+            done.set_exception(RuntimeError(repr(error)))
+
+    Thread(target=copy_context().run, args=(run,), name="crag-aside", daemon=True).start()
+    return done
 
 
 class Limits(NamedTuple):

@@ -1,4 +1,4 @@
-"""What belongs to one event loop: made at its first use there, closed when the loop shuts down.
+"""What is made at its first use: once, or once for each event loop and closed when the loop shuts down.
 
 HTTP clients and semaphores break when a second loop uses them, yet a library cannot know how many loops
 its callers run.
@@ -7,7 +7,7 @@ its callers run.
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 T = TypeVar("T")
 _Loop = asyncio.AbstractEventLoop
@@ -62,3 +62,37 @@ class Slots:
         """Those that `limit` calls share; by limit, because two Settings of one process may differ."""
         known = await self._by_limit.get()
         return known.setdefault(limit, asyncio.Semaphore(limit))
+
+
+P = ParamSpec("P")
+
+
+def once(build: Callable[[], T]) -> Callable[[], T]:
+    """A thread-safe thunk whose value is built at its first call and shared by all."""
+    lock = threading.Lock()
+    built: list[T] = []
+
+    def get() -> T:
+        with lock:
+            if not built:
+                built.append(build())
+        return built[0]
+
+    return get
+
+
+class Later(Generic[P, T]):
+    """An async callable that a thread builds at its first call, once, whatever loop calls it.
+
+    Building reads files and loads models, which must not block an event loop.
+    """
+
+    def __init__(self, build: Callable[[], Callable[P, Awaitable[T]]]) -> None:
+        self._part = once(build)
+        self._ready: Callable[P, Awaitable[T]] | None = None
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Build if need be, then call."""
+        if self._ready is None:
+            self._ready = await asyncio.to_thread(self._part)
+        return await self._ready(*args, **kwargs)

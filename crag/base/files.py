@@ -1,4 +1,4 @@
-"""JSONL: one JSON object a line, read alike wherever the product reads it.
+"""Files: JSONL (one object a line) read alike everywhere, and files that their owner alone may read.
 
 Lines end at line feeds alone: a text may hold the separators that only Unicode calls line ends. A carriage
 return before one, a byte-order mark at the start of a line (of files joined into one) and blank lines say
@@ -6,6 +6,7 @@ nothing. NaN, which data frames write where nothing was, is null.
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,3 +84,13 @@ def _object(text: str) -> Object | str:
 def _constant(name: str) -> None:
     if name != "NaN":
         raise ValueError(name)
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file with its folders, readable by its owner alone; one that is there stays as it is.
+
+    Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from crag.aio.aside import within
+from crag.aio.calls import within
 from crag.base.errors import ModelError
 from crag.base.http import NO_KEY, OPENAI_URL, bare_url, host_of, is_loopback
 from crag.base.redaction import redact
-from crag.models.server_vectors import read_vectors
-from crag.models.shape import completion
-from crag.models.words import ToldError, words_of
+from crag.models.embeddings import read_vectors
+from crag.models.shape import ToldError, completion, words_of
 from crag.settings.endpoints import Endpoint, Names, Role
 
 Wrong = Literal["url", "model", "key", "proxy", "certificate", "quota", "server"]

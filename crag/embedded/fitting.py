@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crag.embedded.evaluator import Line, comparable, pair_of
-from crag.embedded.features import features, read_question
+from crag.embedded.evaluator import Line, comparable, features, pair_of, read_question
 from crag.encoders.passages import PassageVectors
 
 STRENGTH = 10.0

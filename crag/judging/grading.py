@@ -1,18 +1,26 @@
 """Relevance: a score for each document, a verdict on all of them, and which documents it keeps."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 
 from crag.base.choices import Aggregate
 from crag.base.errors import ModelError
-from crag.base.interfaces import Chat, Grade, Verdict
+from crag.base.interfaces import Chat, Grade, Grader, Verdict
 from crag.base.language import language_of
 from crag.base.metering import meter
 from crag.models.prompting import External, prompt
+from crag.replies.judgements import read_judgement
+from crag.replies.score_lists import HIGHEST, LOWEST, read_scores
 from crag.replies.scores import read_score
-from crag.text.budget import shorten
+from crag.text.budget import shares, shorten
+
+PASSAGE_TOKENS = 6000
+"""Tokens of all passages together that one call is shown; what short ones leave goes to the longer ones."""
 
 LONGEST_DOCUMENT = 4000
 """Tokens of a document that its grader sees."""
@@ -101,3 +109,85 @@ def unscored(why: str) -> Grade:
     """The grade of a document that could not be graded, noted as a warning."""
     meter().warn(f"unscored document: {why}")
     return Grade(score=None, reason=f"unscored: {why}")
+
+
+def reason_grader(chat: Chat) -> LLMGrader:
+    """A grader that asks for the reason before the score, which makes the score follow from it."""
+    return LLMGrader(chat, call="grade_reason", read=read_grade)
+
+
+def read_grade(reply: str) -> Grade | None:
+    """The grade in a reply, its reason marked where words left the score open; None for no judgement."""
+    judged = read_judgement(reply)
+    if judged is None:
+        return None
+    if not judged.ambiguous:
+        return Grade(score=judged.score, reason=judged.reason)
+    return Grade(score=judged.score, reason=f"ambiguous: {judged.reason}" if judged.reason else "ambiguous")
+
+
+def as_unit(score: float) -> float:
+    """A score from 1 to 5 as one from 0 to 1: 1 → 0, 2 → .25, 3 → .5, 4 → .75, 5 → 1."""
+    return (score - LOWEST) / (HIGHEST - LOWEST)
+
+
+class BatchGrader:
+    """An `interfaces.PassageGrader`: one model call for all passages, each scored from 1 to 5.
+
+    A reply in which no list can be read is asked for once more.
+    """
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._prompt = prompt("grade_batch")
+
+    async def __call__(self, question: str, documents: list[Document]) -> list[Grade]:
+        """The grades in the order of the documents."""
+        room = shares([document.page_content for document in documents], PASSAGE_TOKENS)
+        passages = [
+            External.of(document, n, text=shorten(document.page_content, share))
+            for n, (document, share) in enumerate(zip(documents, room, strict=True), 1)
+        ]
+        count = len(documents)
+        messages = self._prompt.render(
+            language_of(question), question=question, passages=passages, count=str(count)
+        )
+        read = await asked_scores(self._chat, messages, count)
+        return [
+            unscored(read.why) if score is None else Grade(score=as_unit(score), reason=None)
+            for score in read.scores
+        ]
+
+
+class EachGrader:
+    """An `interfaces.PassageGrader` that lets a grader of single documents grade them side by side."""
+
+    def __init__(self, grader: Grader) -> None:
+        self._grader = grader
+
+    async def __call__(self, question: str, documents: list[Document]) -> list[Grade]:
+        """The grades in the order of the documents."""
+        return await asyncio.gather(*(self._grader(question, document) for document in documents))
+
+
+class Scores(NamedTuple):
+    """The scores of one call, None where one is missing, and why it is."""
+
+    scores: list[float | None]
+    why: str  # a score is missing, where one is
+
+
+async def asked_scores(chat: Chat, messages: list[BaseMessage], count: int) -> Scores:
+    """The scores of one call, or of a second where the first reply held no list; a failure scores nothing."""
+    why = f"{chat.name} gave no score"
+    for _ in range(2):
+        try:
+            reply = await chat(messages)
+        except ModelError as error:
+            return Scores([None] * count, str(error))
+        scores = read_scores(reply, count)
+        if scores is not None:
+            return Scores(scores, why)
+        said = " ".join(reply.split())[:80]
+        why = f"{chat.name} replied {said!r}" if said else f"{chat.name} said nothing"
+    return Scores([None] * count, why)

@@ -7,9 +7,12 @@ from crag.base.interfaces import Chat, Rewriter
 from crag.base.language import han_count, language_of
 from crag.base.metering import meter
 from crag.models.prompting import prompt
-from crag.replies.queries import strings
+from crag.replies.queries import read_queries, strings
 from crag.text.budget import count_tokens, fit_query
 from crag.text.sentences import SENTENCE_END
+
+ALTERNATIVES = 3
+"""Queries that a correction asks instead of the question."""
 
 PLAIN = 32
 """Tokens of a question that is searched for as it stands: some twenty English words, thirty Chinese signs."""
@@ -64,6 +67,48 @@ class SparingRewriter:
         sentences = [part for part in SENTENCE_END.split(question.strip()) if part.strip()]
         plain = len(sentences) == 1 and count_tokens(question) <= PLAIN
         return fit_query(question) if plain else await self._rewriter(question)
+
+
+class ModelAlternatives:
+    """An `interfaces.Alternatives`: one model call for ALTERNATIVES queries.
+
+    Fewer are not topped up. None at all, or a failure, gives the keywords of the question instead.
+    """
+
+    def __init__(self, chat: Chat, rewriter: Rewriter) -> None:
+        self._chat = chat
+        self._rewriter = rewriter
+        self._prompt = prompt("alternatives")
+
+    async def __call__(self, question: str) -> list[str]:
+        """At most ALTERNATIVES queries, none of them the question or another one again."""
+        messages = self._prompt.render(language_of(question), question=question, count=str(ALTERNATIVES))
+        try:
+            reply = await self._chat(messages)
+        except ModelError as error:
+            meter().warn(f"no alternative queries: {error}")
+            return []
+        queries = distinct(read_queries(reply), question)[:ALTERNATIVES]
+        if queries:
+            return queries
+        meter().warn(f"no alternative queries: {self._chat.name} wrote none; keywords instead")
+        return distinct([await self._rewriter(question)], question)
+
+
+def distinct(queries: list[str], question: str) -> list[str]:
+    """Queries without repetitions and without the question, as a search sees them: words alone count."""
+    seen = {_words(question), ""}
+    unique = []
+    for query in queries:
+        key = _words(query)
+        if key not in seen:
+            seen.add(key)
+            unique.append(fit_query(query))
+    return unique
+
+
+def _words(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def _translated(question: str, query: str) -> bool:

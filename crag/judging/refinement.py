@@ -1,4 +1,7 @@
-"""Refinement: of all web pages in one call, the sentences that bear on the question, word for word."""
+"""Refinement: what bears on the question, word for word: sentences of web pages, strips of passages."""
+
+import asyncio
+from typing import NamedTuple
 
 from langchain_core.documents import Document
 
@@ -6,9 +9,17 @@ from crag.base.errors import ModelError
 from crag.base.interfaces import Chat
 from crag.base.language import language_of
 from crag.base.metering import meter
+from crag.judging.grading import asked_scores
 from crag.models.prompting import External, prompt
 from crag.replies.pages import read_pages
-from crag.text.budget import shares, shorten
+from crag.text.budget import count_tokens, shares, shorten
+from crag.text.sentences import split_strips
+
+KEEP = 3
+"""Strips with this score or more, out of 5, are kept."""
+
+STRIP_TOKENS = 6000
+"""Tokens of strips that one call is shown; what is more goes to further calls, side by side."""
 
 LONGEST_PAGE = 4000
 """Tokens of a page that the model reads at most, and that remain when it cannot be asked."""
@@ -68,3 +79,69 @@ class ModelRefiner:
 
 def _warn(pages: int, why: str) -> None:
     meter().warn(f"{'a web page was' if pages == 1 else f'{pages} web pages were'} not refined: {why}")
+
+
+class _Strip(NamedTuple):
+    document: int
+    text: str
+
+
+class ModelStripRefiner:
+    """An `interfaces.Refiner`: the strips of all documents are scored in one call, those from KEEP up stay.
+
+    The decompose-then-recompose of Corrective RAG (arXiv 2401.15884, section 4.4). A strip that could not be
+    scored stays too: nothing says that it is useless. Only more than STRIP_TOKENS take further calls.
+    """
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._prompt = prompt("grade_strips")
+
+    async def __call__(self, question: str, documents: list[Document]) -> list[Document]:
+        """The documents in their order, each of its kept strips in theirs; those without any are dropped."""
+        strips = [
+            _Strip(n, text)
+            for n, document in enumerate(documents)
+            for text in split_strips(document.page_content)
+        ]
+        lists = await asyncio.gather(*(self._scores(question, batch) for batch in _batches(strips)))
+        scores = [score for scores in lists for score in scores]
+        kept: dict[int, list[str]] = {}
+        dropped = set()
+        for strip, score in zip(strips, scores, strict=True):
+            if score is None or score >= KEEP:
+                kept.setdefault(strip.document, []).append(strip.text)
+            else:
+                dropped.add(strip.document)
+        return [
+            documents[n].model_copy(update={"page_content": "\n".join(texts)})
+            if n in dropped
+            else documents[n]
+            for n, texts in kept.items()
+        ]
+
+    async def _scores(self, question: str, strips: list[_Strip]) -> list[float | None]:
+        lines = (f"{n}: {' '.join(strip.text.split())}" for n, strip in enumerate(strips, 1))
+        messages = self._prompt.render(
+            language_of(question),
+            question=question,
+            strips=External("\n".join(lines)),
+            count=str(len(strips)),
+        )
+        read = await asked_scores(self._chat, messages, len(strips))
+        if missing := read.scores.count(None):
+            meter().warn(f"{missing} of {len(strips)} strips were kept unscored: {read.why}")
+        return read.scores
+
+
+def _batches(strips: list[_Strip]) -> list[list[_Strip]]:
+    batches: list[list[_Strip]] = []
+    room = 0
+    for strip in strips:
+        size = count_tokens(strip.text) + 4
+        if size > room or not batches:
+            batches.append([])
+            room = STRIP_TOKENS
+        batches[-1].append(strip)
+        room -= size
+    return batches

@@ -10,10 +10,9 @@ from crag.base.errors import ModelError
 from crag.base.interfaces import Chat, Direct, Draft, Routing, Turn
 from crag.base.language import Language, han_count, language_of
 from crag.base.metering import meter
-from crag.judging.conversation_rules import made_standalone
+from crag.judging.conversation_rules import Talk, asks_rephrasing, made_standalone, small_talk
 from crag.judging.generation import cleaner
 from crag.judging.grounding import without_citations
-from crag.judging.small_talk import Talk, asks_rephrasing, small_talk
 from crag.models.prompting import External, prompt
 from crag.replies.routes import read_route, read_standalone
 from crag.text.budget import AROUND, LEAST, count_tokens, shorten

@@ -4,8 +4,9 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -16,13 +17,56 @@ from crag.knowledge.files.documents import Loaded, NoTextError
 from crag.knowledge.files.loaders import is_blank, load_bytes, read_bytes
 from crag.knowledge.files.walk import Found, Walk, absolute, walk
 from crag.knowledge.passages import embed_passages, file_passages, settings_embeddings, text_hash
-from crag.knowledge.report import FileReport, IngestReport
 from crag.knowledge.store.errors import place
 from crag.knowledge.store.lexical import lexical_index
 from crag.knowledge.store.schema import Metadata, model_id
 from crag.knowledge.store.store import KnowledgeBase
 from crag.knowledge.store.writer import FileRecord, Writer, writing
 from crag.settings.settings import Settings
+
+Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
+OUTCOMES: tuple[Outcome, ...] = ("added", "changed", "unchanged", "removed", "skipped", "failed")
+
+
+@dataclass
+class FileReport:
+    """One file: what became of it and why; counts are passages."""
+
+    source: str
+    outcome: Outcome
+    reason: str | None = None
+    passages: int = 0
+    new: int = 0
+    gone: int = 0
+    duplicates: int = 0
+    encoding: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class IngestReport:
+    """A whole run; `passages` is what the knowledge base holds afterwards."""
+
+    kb: str
+    embedding: str
+    files: list[FileReport] = field(default_factory=list)
+    passages: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything asked for could be done."""
+        return not self.count("failed")
+
+    def count(self, outcome: Outcome) -> int:
+        """Number of files with this outcome."""
+        return sum(file.outcome == outcome for file in self.files)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain data, with the number of files of each outcome."""
+        counts = {outcome: self.count(outcome) for outcome in OUTCOMES}
+        return {**asdict(self), "counts": counts, "ok": self.ok}
+
 
 BATCH = 64
 """Passages embedded and stored together: what a killed run has to do again at most."""

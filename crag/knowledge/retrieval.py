@@ -9,7 +9,7 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.aio.aside import within
+from crag.aio.calls import within
 from crag.base.errors import CragError, ModelError
 from crag.base.language import language_of
 from crag.base.metering import meter

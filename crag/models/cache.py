@@ -17,8 +17,8 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import Generation
 
+from crag.base.files import make_private
 from crag.base.metering import meter
-from crag.base.private import make_private
 from crag.models.prompting import unmarked
 
 T = TypeVar("T")

@@ -21,10 +21,9 @@ from crag.base.redaction import remember
 from crag.models.allowance import allowance
 from crag.models.cache import ReplyCache
 from crag.models.client import OpenAIClient
-from crag.models.errors import model_error
+from crag.models.errors import model_error, pause
 from crag.models.reply import is_used_up, is_whole, length, text_of, tokens, used_up, warn_of_window
 from crag.models.request import THOUGHTS, Request
-from crag.models.retry import pause
 from crag.settings.endpoints import Endpoint, Names, Role
 from crag.settings.settings import Settings
 

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from crag.aio.loops import PerLoop
-from crag.base.http import NO_KEY, is_loopback, keep_to_server
-from crag.base.reply_size import LARGEST_CHAT, limit_reply
+from crag.base.http import LARGEST_CHAT, NO_KEY, is_loopback, keep_to_server, limit_reply
 from crag.settings.endpoints import Endpoint
 from crag.settings.settings import Settings
 

@@ -1,5 +1,6 @@
-"""Model vendors' failures, turned into one line each: what happened, what to do, which model and server."""
+"""Model vendors' failures as one line each (what happened, what to do), and which deserve another try."""
 
+import random
 import re
 import ssl
 from collections.abc import Iterable
@@ -8,8 +9,7 @@ from crag.base.errors import ContextTooLongError, ModelError
 from crag.base.http import REDIRECT, asked_wait
 from crag.base.redaction import masked, redact
 from crag.base.wording import LONGEST_SAID, one_line
-from crag.models.shape import NotStreamedError
-from crag.models.words import words_of
+from crag.models.shape import NotStreamedError, words_of
 from crag.settings.endpoints import Names, Role
 
 _SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
@@ -200,3 +200,23 @@ def _cause(error: BaseException) -> str:
 def _short(text: str) -> str:
     # Masked before it is cut, lest half a key be left.
     return one_line(masked(text), LONGEST_SAID)
+
+
+FIRST_PAUSE = 0.5
+"""Seconds before the second try where the server names none; they double with each further one."""
+
+
+def pause(error: Exception, failure: ModelError, *, retries: int, tried: int, left: float) -> float | None:
+    """Seconds to wait before a call is tried again, or None where it is not.
+
+    A rate limit, a server's own failure and a connection that came to nothing may pass. A call that ran out
+    of time is not repeated: it would take as long again. `tried` counts the tries there were, `left` the
+    seconds that tries and pauses may still take; a server that asks for a longer pause is not waited for.
+    """
+    may_pass = failure.passing if hasattr(error, "status_code") else is_lost_connection(error)
+    if not may_pass or tried > retries:
+        return None
+    wait = FIRST_PAUSE * 2 ** (tried - 1) if failure.wait is None else failure.wait
+    # Calls that were turned away together must not come back together.
+    wait *= 1 + random.random() / 4
+    return wait if wait < left else None

@@ -10,9 +10,9 @@ from crag.base.interfaces import Check, Turn
 from crag.base.language import language_of
 from crag.base.metering import meter
 from crag.base.state import CRAGInput, CRAGState, standalone
-from crag.judging.evidence import evidence
+from crag.judging.claims import evidence
 from crag.judging.generation import citable, refusal
-from crag.nodes.step import Update, step
+from crag.nodes.common import Update, step
 from crag.wiring.parts import Services
 
 

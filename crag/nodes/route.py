@@ -8,8 +8,7 @@ from crag.base.errors import CeilingError
 from crag.base.interfaces import Turn
 from crag.base.state import CRAGInput, CRAGState
 from crag.judging.routing import FixedReplier
-from crag.nodes.common import fresh
-from crag.nodes.step import Update, step
+from crag.nodes.common import Update, fresh, step
 from crag.wiring.parts import Services
 
 

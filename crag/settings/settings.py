@@ -17,10 +17,18 @@ from crag.base.choices import Aggregate, Origin
 from crag.base.errors import SettingsError
 from crag.base.redaction import masked, remember, secrets_of
 from crag.settings.calibration import Calibration, load_calibration
-from crag.settings.complaints import no_setting, quiet_parser, unread
+from crag.settings.complaints import (
+    all_variables,
+    first_complaint,
+    keywords,
+    no_setting,
+    quiet_parser,
+    unread,
+    variable,
+    variables,
+)
 from crag.settings.endpoints import Endpoint, Names, Role
 from crag.settings.kinds import ChromaUrl, Folder, Key, ModelUrl, Seconds, Unit, Url, Where
-from crag.settings.variables import all_variables, first_complaint, keywords, variable, variables
 
 Evaluator = Literal["auto", "llm", "embedded"]
 Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]

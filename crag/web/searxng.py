@@ -8,9 +8,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.base.http import is_loopback
+from crag.base.http import TooLargeError, is_loopback
 from crag.base.metering import meter
-from crag.base.reply_size import TooLargeError
 from crag.settings.settings import Settings
 from crag.text.budget import fit_query
 from crag.web.results import web_documents

@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crag.aio.aside import aside
+from crag.aio.calls import aside
 from crag.base.errors import WebSearchError
-from crag.base.http import asked_wait, host_of
+from crag.base.http import LARGEST_SEARCH, TooLargeError, asked_wait, host_of, limited
 from crag.base.metering import meter
 from crag.base.redaction import redact
-from crag.base.reply_size import LARGEST_SEARCH, TooLargeError, limited
 from crag.base.wording import LONGEST_SAID, one_line
 
 if TYPE_CHECKING:

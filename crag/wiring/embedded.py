@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from crag.aio.later import once
+from crag.aio.loops import once
 from crag.base.interfaces import Checker, Generator, Grader, Refiner
 from crag.judging.thresholds import InForce
 from crag.settings.settings import Settings

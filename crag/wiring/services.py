@@ -5,17 +5,15 @@ from dataclasses import replace
 from functools import partial
 
 from crag.aio.calls import Limits, needs
-from crag.aio.later import Later, once
+from crag.aio.loops import Later, once
 from crag.base.answer import Models
 from crag.base.errors import SettingsError
 from crag.base.interfaces import Checker, Generator, Grader, Retriever, WebSearch
-from crag.judging.batching import BatchGrader, EachGrader, ModelStripRefiner
 from crag.judging.generation import ModelGenerator
-from crag.judging.grading import LLMGrader
+from crag.judging.grading import BatchGrader, EachGrader, LLMGrader, reason_grader
 from crag.judging.grounding import ModelChecker
-from crag.judging.queries import KeywordRewriter
-from crag.judging.reasoning import ModelAlternatives, reason_grader
-from crag.judging.refinement import ModelRefiner
+from crag.judging.queries import KeywordRewriter, ModelAlternatives
+from crag.judging.refinement import ModelRefiner, ModelStripRefiner
 from crag.judging.routing import FixedReplier, ModelReplier, ModelRouter, RuleRouter
 from crag.judging.thresholds import embedded_identity, in_force, model_identity
 from crag.models.allowance import Ceiling

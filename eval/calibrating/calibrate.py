@@ -10,7 +10,7 @@ import numpy as np
 
 from crag.base.choices import Aggregate
 from crag.base.wording import counted
-from crag.embedded.features import FEATURES
+from crag.embedded.evaluator import FEATURES
 from crag.settings.calibration import CalibratedLine, Calibration, EvaluatorIdentity
 
 from .labels import LabelledQuestion, contradictions, languages

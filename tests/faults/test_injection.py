@@ -17,13 +17,11 @@ from crag.embedded.grounding import EmbeddedChecker
 from crag.embedded.quoting import QuotingGenerator
 from crag.encoders.embeddings import EmbeddedEmbeddings
 from crag.encoders.passages import PassageVectors
-from crag.judging.batching import BatchGrader, ModelStripRefiner
 from crag.judging.generation import ModelGenerator
-from crag.judging.grading import LLMGrader
+from crag.judging.grading import BatchGrader, LLMGrader, reason_grader
 from crag.judging.grounding import ModelChecker
-from crag.judging.queries import KeywordRewriter
-from crag.judging.reasoning import ModelAlternatives, reason_grader
-from crag.judging.refinement import ModelRefiner
+from crag.judging.queries import KeywordRewriter, ModelAlternatives
+from crag.judging.refinement import ModelRefiner, ModelStripRefiner
 from crag.judging.routing import ModelReplier, ModelRouter
 from crag.models.prompting import External, render
 from tests.support.obedient import OBEYED, ORDER, Obedient, call_of, mark_of

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.base.interfaces import Claim
-from crag.judging.evidence import evidence
+from crag.judging.claims import evidence
 from crag.judging.generation import citable
 from tests.support.conversation import TEXTS, ask, call_of, calls, model
 from tests.support.openai_server import OpenAIServer, Reply

@@ -164,7 +164,7 @@ def _parse(data: bytes, kind: str, path: Path) -> Loaded:
         delimiter = "\t" if path.suffix.lower() == ".tsv" else None
         return Loaded(read_csv(text, title, delimiter), warnings, encoding)
     if kind == "jsonl":
-        from crag.knowledge.files.records import read_jsonl
+        from crag.knowledge.files.rows import read_jsonl
 
         documents, skipped = read_jsonl(text, title)
         return Loaded(documents, warnings + skipped, encoding)

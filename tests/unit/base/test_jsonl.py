@@ -8,7 +8,7 @@ from crag.eval.data.samples import read_samples
 
 from crag.base.errors import SettingsError
 from crag.base.files import json_lines, json_objects
-from crag.knowledge.files.records import read_jsonl
+from crag.knowledge.files.rows import read_jsonl
 from crag.web.snapshot import snapshot_warning
 
 

@@ -8,8 +8,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.base.errors import ModelError
 from crag.base.metering import metered
-from crag.embedded.evaluator import EmbeddedEvaluator, coefficients
-from crag.embedded.features import FEATURES, features, read_question
+from crag.embedded.evaluator import FEATURES, EmbeddedEvaluator, coefficients, features, read_question
 from crag.encoders.embeddings import EmbeddedEmbeddings, use_embeddings
 from crag.encoders.passages import JUDGED, Passage, PassageVectors, decode_strips, encode_strips
 

@@ -7,7 +7,8 @@ from pydantic import SecretStr
 
 from crag.base.interfaces import Grade
 from crag.base.metering import metered
-from crag.judging.batching import BatchGrader, EachGrader, ModelStripRefiner, as_unit
+from crag.judging.grading import BatchGrader, EachGrader, as_unit
+from crag.judging.refinement import ModelStripRefiner
 from crag.models.chat import ChatModel, chat_model
 from crag.settings.endpoints import Endpoint
 from crag.settings.settings import Settings

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.judging.conversation_rules import leans, made_standalone
-from crag.judging.small_talk import asks_rephrasing, small_talk
+from crag.judging.conversation_rules import asks_rephrasing, leans, made_standalone, small_talk
 from crag.replies.routes import read_route, read_standalone
 
 

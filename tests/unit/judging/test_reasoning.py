@@ -5,7 +5,8 @@ from langchain_core.documents import Document
 from pydantic import SecretStr
 
 from crag.base.metering import metered
-from crag.judging.reasoning import ModelAlternatives, distinct, read_grade, reason_grader
+from crag.judging.grading import read_grade, reason_grader
+from crag.judging.queries import ModelAlternatives, distinct
 from crag.models.chat import ChatModel, chat_model
 from crag.settings.endpoints import Endpoint
 from crag.settings.settings import Settings

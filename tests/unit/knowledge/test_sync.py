@@ -9,8 +9,7 @@ import pytest
 
 from crag.base.errors import KnowledgeBaseError
 from crag.base.metering import metered
-from crag.knowledge.ingestion import ingest
-from crag.knowledge.report import IngestReport
+from crag.knowledge.ingestion import IngestReport, ingest
 from crag.knowledge.retrieval import HybridRetriever
 from crag.knowledge.store.store import KnowledgeBase
 from crag.knowledge.store.writer import FileRecord, Writer
