@@ -74,7 +74,7 @@ class Allowance:
 
 
 _current: ContextVar[Allowance | None] = ContextVar("crag_allowance", default=None)
-_runs: "OrderedDict[int, tuple[object, Allowance]]" = OrderedDict()
+_runs: "OrderedDict[object, Allowance]" = OrderedDict()
 
 
 def allowance() -> Allowance | None:
@@ -84,13 +84,12 @@ def allowance() -> Allowance | None:
 
 def of_run(run: object, ceiling: Ceiling, *, first: bool) -> Allowance:
     """The allowance of a graph's run, new at its `first` step; `run` is one object all the run through."""
-    # The object is kept with it, so that no other can get its id meanwhile.
-    known = None if first else _runs.get(id(run))
+    known = None if first else _runs.get(run)
     if known is None:
-        known = _runs[id(run)] = (run, Allowance(ceiling))
+        known = _runs[run] = Allowance(ceiling)
         if len(_runs) > _RUNS:
             _runs.popitem(last=False)
-    return known[1]
+    return known
 
 
 @contextmanager

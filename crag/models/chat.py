@@ -135,6 +135,8 @@ class ChatModel:
             if is_used_up(reply):
                 reply = await self._metered(messages, cap=max(LEAST_CAP, TIMES * (tokens(reply)[1] or 0)))
         text = self._text(reply)
+        if self._stream:
+            meter().reply_id = reply.id
         if self._cache and text and is_whole(reply):
             await self._cache.keep(messages, self._identity(), text)
         return text
@@ -159,7 +161,8 @@ class ChatModel:
 
             replay = FakeMessagesListChatModel(responses=[AIMessage(text)])
             # It was cleaned before it was kept.
-            await replay.ainvoke(messages, {"metadata": {THOUGHTS: "apart"}})
+            shown = await replay.ainvoke(messages, {"metadata": {THOUGHTS: "apart"}})
+            meter().reply_id = shown.id
         return text
 
     async def _metered(self, messages: list[BaseMessage], *, cap: int | None = None) -> BaseMessage:
