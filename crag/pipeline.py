@@ -119,7 +119,21 @@ async def aask(
     known = recent(settings, Own(retriever, model, embeddings, web_search, grader))
     context = Context(where=where) if where else None
     services = bound(graph, known.services).of(context)
-    run = _Run(question, graph, settings, services)
+    untraced = tracing.without_key()
+    state: CRAGState = {"question": question}
+    began = time.perf_counter()
+
+    def answer() -> Answer:
+        return read_state(
+            state,
+            graph=graph,
+            thresholds=_thresholds(services) if _judged(state, graph) else None,
+            models=services.models.model_copy(update=_idle(state, graph)),
+            total_s=time.perf_counter() - began,
+            warnings=[*settings.unread, *services.warnings, *([untraced] if untraced else [])],
+            cited=cited(state.get("answer", "")) if state.get("answered") else [],
+        )
+
     stream = _Stream(on_text) if on_text else None
     thread = None if thread is None else thread_id(settings, thread)
     async with conversation(settings, thread, checkpointer) as saver:
@@ -132,7 +146,7 @@ async def aask(
         if thread:
             await check_thread(runnable, merged, settings)
         try:
-            with tracing.traced(wanted=run.untraced is None):
+            with tracing.traced(wanted=untraced is None):
                 async for mode, event in runnable.astream(
                     # A thread is kept as it is after a question; nobody would read a copy after each step.
                     CRAGInput(question=question),
@@ -142,16 +156,16 @@ async def aask(
                     durability="exit" if thread else None,
                 ):
                     if mode == "values":
-                        run.state = cast("CRAGState", event)
+                        state = cast("CRAGState", event)
                     elif stream:
-                        stream.message(event, run.state)
+                        stream.message(event, state)
         except CragError as error:
-            raise RunError(str(error), run.answer()) from unlinked(error)
+            raise RunError(str(error), answer()) from unlinked(error)
         except GraphRecursionError:
-            raise RunError(f"the graph {graph} did not end within {STEPS} steps", run.answer()) from None
+            raise RunError(f"the graph {graph} did not end within {STEPS} steps", answer()) from None
     if stream:
-        stream.finish(run.state["answer"])
-    return run.answer()
+        stream.finish(state["answer"])
+    return answer()
 
 
 def ask(
@@ -241,35 +255,6 @@ def _merged(config: RunnableConfig | None, thread: str | None) -> RunnableConfig
     configurable = {**given.get("configurable", {}), **({"thread_id": thread} if thread else {})}
     # Said here, because a question asked from within another graph would get that graph's limit.
     return {**given, "recursion_limit": STEPS, "configurable": configurable}
-
-
-class _Run:
-    """One question on its way: its state so far, and the Answer that this makes."""
-
-    def __init__(self, question: str, graph: str, settings: Settings, services: Services) -> None:
-        self.state: CRAGState = {"question": question}
-        self.untraced = tracing.without_key()
-        self._graph = graph
-        self._services = services
-        self._began = time.perf_counter()
-        self._warnings = [
-            *settings.unread,
-            *services.warnings,
-            *([self.untraced] if self.untraced else []),
-        ]
-
-    def answer(self) -> Answer:
-        """The Answer, finished or cut short."""
-        state, services = self.state, self._services
-        return read_state(
-            state,
-            graph=self._graph,
-            thresholds=_thresholds(services) if _judged(state, self._graph) else None,
-            models=services.models.model_copy(update=_idle(state, self._graph)),
-            total_s=time.perf_counter() - self._began,
-            warnings=self._warnings,
-            cited=cited(state.get("answer", "")) if state.get("answered") else [],
-        )
 
 
 class _Stream:

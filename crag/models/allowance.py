@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from crag.base.errors import CeilingError
 from crag.base.metering import meter
+from crag.settings.settings import Settings
 
 WRITTEN, KEPT = 100, 500
 """Tokens that a reply is taken to be until its server counts them, and that are kept for the answer."""
@@ -28,6 +29,19 @@ class Ceiling(NamedTuple):
     price_input: float
     price_output: float
     context_tokens: int
+
+
+def ceiling_of(settings: Settings) -> Ceiling | None:
+    """The ceiling that the settings name, None without one."""
+    if settings.max_llm_calls is None and settings.max_cost_usd is None:
+        return None
+    return Ceiling(
+        settings.max_llm_calls,
+        settings.max_cost_usd,
+        settings.price_input or 0.0,
+        settings.price_output or 0.0,
+        settings.context_tokens,
+    )
 
 
 class Allowance:
