@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from crag.pipeline import aask, ask, build_graph
     from crag.settings.settings import Settings
 
-__all__ = ["Answer", "Settings", "aask", "ask", "build_graph"]
+    __version__: str
+
+__all__ = ["Answer", "Settings", "__version__", "aask", "ask", "build_graph"]
 
 _HOME = {
     "Answer": "crag.base.answer",
@@ -24,6 +26,10 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("crag")
     if name not in _HOME:
         raise AttributeError(f"module 'crag' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
