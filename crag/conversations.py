@@ -99,12 +99,15 @@ def thread_id(settings: Settings, thread: str) -> str:
 
 
 @asynccontextmanager
-async def checkpointer(
-    settings: Settings, thread: str | None
-) -> AsyncIterator[BaseCheckpointSaver[str] | None]:
-    """Where conversations are kept, None without a thread. Raises SettingsError when that cannot be used."""
-    if not thread:
-        yield None
+async def conversation(
+    settings: Settings, thread: str | None, own: BaseCheckpointSaver[Any] | None = None
+) -> AsyncIterator[BaseCheckpointSaver[Any] | None]:
+    """Where a conversation is kept: by the caller's `own` checkpointer, else in the settings' file.
+
+    None without a thread. Raises SettingsError when the file cannot be used.
+    """
+    if not thread or own is not None:
+        yield own
         return
     try:
         await asyncio.to_thread(make_private, settings.threads)

@@ -7,12 +7,13 @@ reason. One correction at most: the graph has no cycle. The embedded evaluator's
 
 import asyncio
 from dataclasses import replace
-from functools import partial
 from itertools import zip_longest
 from typing import Literal
 
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import Checkpointer, Send
 
 from crag.base.choices import Aggregate
@@ -23,9 +24,10 @@ from crag.judging.grading import Thresholds
 from crag.judging.queries import ALTERNATIVES
 from crag.models.allowance import allowance
 from crag.nodes.check import add_check
-from crag.nodes.common import Update, generate, identified, retrieve, score_document, step, web_search
+from crag.nodes.common import Step, Update, generate, identified, retrieve, score_document, web_search
 from crag.nodes.route import add_route
 from crag.text.budget import pack
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 from crag.wiring.services import EMBEDDED, from_environment
 
@@ -54,25 +56,29 @@ def tuned(services: Services) -> Services:
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → grade → (alternatives, web → retrieve_again → regrade) → filter → generate → check."""
-    services = tuned(services)
-    graph = StateGraph(CRAGState, input_schema=CRAGInput)
-    graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
-    graph.add_node("grade_document", step("grade", score_document, services))
-    graph.add_node("grade", step("grade", grade, services))
-    graph.add_node("alternatives", step("alternatives", alternatives, services))
-    graph.add_node("web_search", step("web_search", web_search, services))
-    graph.add_node("retrieve_again", step("retrieve", retrieve_again, services))
-    graph.add_node("regrade_document", step("grade", score_document, services))
-    graph.add_node("regrade", step("grade", regrade, services))
-    graph.add_node("filter", step("filter", keep_good, services))
-    graph.add_node("generate", step("generate", generate, services))
+    bound = Bound(services, tuned)
 
-    add_route(graph, services)
+    def to_correct(state: CRAGState, config: RunnableConfig, runtime: Runtime[Context]) -> list[Correction]:
+        return corrections(state, good=bound.of_run(runtime, config).thresholds.upper)
+
+    graph = StateGraph(CRAGState, Context, input_schema=CRAGInput)
+    graph.add_node("retrieve", Step("retrieve", retrieve, bound, first=True))
+    graph.add_node("grade_document", Step("grade", score_document, bound))
+    graph.add_node("grade", Step("grade", grade, bound))
+    graph.add_node("alternatives", Step("alternatives", alternatives, bound))
+    graph.add_node("web_search", Step("web_search", web_search, bound))
+    graph.add_node("retrieve_again", Step("retrieve", retrieve_again, bound))
+    graph.add_node("regrade_document", Step("grade", score_document, bound))
+    graph.add_node("regrade", Step("grade", regrade, bound))
+    graph.add_node("filter", Step("filter", keep_good, bound))
+    graph.add_node("generate", Step("generate", generate, bound))
+
+    add_route(graph, bound)
     graph.add_conditional_edges("retrieve", to_grade, ["grade_document", "grade"])
     graph.add_edge("grade_document", "grade")
     graph.add_conditional_edges(
         "grade",
-        partial(corrections, good=services.thresholds.upper),
+        to_correct,
         ["filter", "alternatives", "web_search"],
     )
     graph.add_edge("alternatives", "retrieve_again")
@@ -81,7 +87,7 @@ def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     graph.add_edge("regrade_document", "regrade")
     graph.add_edge("regrade", "filter")
     graph.add_edge("filter", "generate")
-    add_check(graph, services)
+    add_check(graph, bound)
     return graph.compile(checkpointer=checkpointer, name="agentic")
 
 

@@ -13,9 +13,10 @@ from langgraph.types import Checkpointer
 from crag.base.state import CRAGInput, CRAGState, Graph, standalone
 from crag.judging.grading import Thresholds, as_unit
 from crag.nodes.check import add_check
-from crag.nodes.common import Update, generate, retrieve, score, step, web_search
+from crag.nodes.common import Step, Update, generate, retrieve, score, web_search
 from crag.nodes.route import add_route
 from crag.text.budget import pack
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 from crag.wiring.services import from_environment
 
@@ -43,22 +44,22 @@ def tuned(services: Services) -> Services:
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → score → (refine_strips and/or web_search) → assemble → generate [→ check]."""
-    services = tuned(services)
-    graph = StateGraph(CRAGState, input_schema=CRAGInput)
-    graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
-    graph.add_node("score", step("score", score_passages, services))
-    graph.add_node("refine_strips", step("refine", refine_strips, services))
-    graph.add_node("web_search", step("web_search", web_search, services))
-    graph.add_node("assemble", step("assemble", assemble_corrected, services))
-    graph.add_node("generate", step("generate", generate, services))
+    bound = Bound(services, tuned)
+    graph = StateGraph(CRAGState, Context, input_schema=CRAGInput)
+    graph.add_node("retrieve", Step("retrieve", retrieve, bound, first=True))
+    graph.add_node("score", Step("score", score_passages, bound))
+    graph.add_node("refine_strips", Step("refine", refine_strips, bound))
+    graph.add_node("web_search", Step("web_search", web_search, bound))
+    graph.add_node("assemble", Step("assemble", assemble_corrected, bound))
+    graph.add_node("generate", Step("generate", generate, bound))
 
-    add_route(graph, services)
+    add_route(graph, bound)
     graph.add_edge("retrieve", "score")
     graph.add_conditional_edges("score", corrections, ["refine_strips", "web_search"])
     graph.add_edge("refine_strips", "assemble")
     graph.add_edge("web_search", "assemble")
     graph.add_edge("assemble", "generate")
-    add_check(graph, services)
+    add_check(graph, bound)
     return graph.compile(checkpointer=checkpointer, name="batched")
 
 

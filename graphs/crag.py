@@ -14,6 +14,7 @@ from crag.base.state import CRAGInput, CRAGState, Graph
 from crag.judging.queries import SparingRewriter
 from crag.nodes.check import add_check
 from crag.nodes.common import (
+    Step,
     assemble,
     each_document,
     generate,
@@ -22,10 +23,10 @@ from crag.nodes.common import (
     retrieve,
     score,
     score_document,
-    step,
     web_search,
 )
 from crag.nodes.route import add_route
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 from crag.wiring.services import from_environment
 
@@ -38,24 +39,24 @@ def tuned(services: Services) -> Services:
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → score → (web_search → refine) → assemble → generate [→ check]."""
-    services = tuned(services)
-    graph = StateGraph(CRAGState, input_schema=CRAGInput)
-    graph.add_node("retrieve", step("retrieve", retrieve, services, first=True))
-    graph.add_node("score_document", step("score", score_document, services))
-    graph.add_node("score", step("score", score, services))
-    graph.add_node("web_search", step("web_search", web_search, services))
-    graph.add_node("refine", step("refine", refine, services))
-    graph.add_node("assemble", step("assemble", assemble, services))
-    graph.add_node("generate", step("generate", generate, services))
+    bound = Bound(services, tuned)
+    graph = StateGraph(CRAGState, Context, input_schema=CRAGInput)
+    graph.add_node("retrieve", Step("retrieve", retrieve, bound, first=True))
+    graph.add_node("score_document", Step("score", score_document, bound))
+    graph.add_node("score", Step("score", score, bound))
+    graph.add_node("web_search", Step("web_search", web_search, bound))
+    graph.add_node("refine", Step("refine", refine, bound))
+    graph.add_node("assemble", Step("assemble", assemble, bound))
+    graph.add_node("generate", Step("generate", generate, bound))
 
-    add_route(graph, services)
+    add_route(graph, bound)
     graph.add_conditional_edges("retrieve", each_document, ["score_document", "score"])
     graph.add_edge("score_document", "score")
     graph.add_conditional_edges("score", needs_web, ["web_search", "assemble"])
     graph.add_edge("web_search", "refine")
     graph.add_edge("refine", "assemble")
     graph.add_edge("assemble", "generate")
-    add_check(graph, services)
+    add_check(graph, bound)
     return graph.compile(checkpointer=checkpointer, name="crag")
 
 

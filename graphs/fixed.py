@@ -5,21 +5,23 @@ from langgraph.types import Checkpointer
 
 from crag.base.state import CRAGInput, CRAGState, Graph
 from crag.nodes.check import add_check
-from crag.nodes.common import generate, retrieve_context, step
+from crag.nodes.common import Step, generate, retrieve_context
 from crag.nodes.route import add_route
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 from crag.wiring.services import from_environment
 
 
 def build(services: Services, checkpointer: Checkpointer = None) -> Graph:
     """retrieve → generate [→ check]."""
-    graph = StateGraph(CRAGState, input_schema=CRAGInput)
-    graph.add_node("retrieve", step("retrieve", retrieve_context, services, first=True))
-    graph.add_node("generate", step("generate", generate, services))
+    bound = Bound(services)
+    graph = StateGraph(CRAGState, Context, input_schema=CRAGInput)
+    graph.add_node("retrieve", Step("retrieve", retrieve_context, bound, first=True))
+    graph.add_node("generate", Step("generate", generate, bound))
 
-    add_route(graph, services)
+    add_route(graph, bound)
     graph.add_edge("retrieve", "generate")
-    add_check(graph, services)
+    add_check(graph, bound)
     return graph.compile(checkpointer=checkpointer, name="fixed")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextvars import Context
 from threading import Lock, Thread, get_ident
 from typing import Any, TypeVar
 
@@ -24,8 +25,11 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         return
 
 
-def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the one loop that sync callers share; clients and connections live on it."""
+def on_background_loop(work: Coroutine[Any, Any, T], context: Context | None = None) -> T:
+    """Run a coroutine on the one loop that sync callers share; clients and connections live on it.
+
+    In `context`, where one is given, it sees the caller's context variables.
+    """
     global _loop, _loop_thread
     with _loop_lock:
         if _loop is None or _loop_thread is None or not _loop_thread.is_alive():
@@ -35,9 +39,13 @@ def on_background_loop(work: Coroutine[Any, Any, T]) -> T:
     if get_ident() == _loop_thread.ident:
         work.close()
         raise SettingsError("ask waits for the loop that it is called from; use await aask(…) there")
-    future = asyncio.run_coroutine_threadsafe(work, _loop)
+    future = asyncio.run_coroutine_threadsafe(work if context is None else _seeing(context, work), _loop)
     try:
         return future.result()
     except BaseException:
         future.cancel()
         raise
+
+
+async def _seeing(context: Context, work: Coroutine[Any, Any, T]) -> T:
+    return await asyncio.get_running_loop().create_task(work, context=context)

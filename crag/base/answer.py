@@ -1,6 +1,7 @@
 """The result of a run: the answer and everything a reader needs to trust or doubt it."""
 
-from typing import Any
+import re
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, Field
@@ -8,7 +9,12 @@ from pydantic import BaseModel, Field
 from crag.base.choices import Aggregate, Origin
 from crag.base.interfaces import Verdict
 from crag.base.metering import Spent, add_known
-from crag.base.state import CRAGState
+from crag.base.state import CRAGState, asked, documents
+
+_CITED = re.compile(r"\[(\d{1,3})\]")
+
+DOCUMENTS = frozenset({"retrieved_docs", "web_results", "refined_web_docs", "refined_docs", "final_docs"})
+"""The keys of the state that hold documents."""
 
 
 class UsedThresholds(BaseModel):
@@ -125,6 +131,29 @@ class Answer(BaseModel):
     timings: Timings
     models: Models
     warnings: list[str]
+
+    @classmethod
+    def from_state(cls, state: CRAGState | dict[str, Any], graph: str = "crag") -> "Answer":
+        """The Answer told by the state that a graph ended with, also by one that went through JSON.
+
+        What a state does not hold stays empty: thresholds and models, seconds spent outside of the nodes.
+        """
+        values: dict[str, Any] = {**state}
+        for name in DOCUMENTS & values.keys():
+            values[name] = documents([], values[name] or [])
+        asked(values.get("question"))
+        spent = values.get("spent", [])
+        total = max((s["ended"] for s in spent), default=0.0) - min((s["began"] for s in spent), default=0.0)
+        found = (int(n) for n in _CITED.findall(values.get("answer") or "") if values.get("answered"))
+        return read_state(
+            cast("CRAGState", values),
+            graph=graph,
+            thresholds=None,
+            models=Models(),
+            total_s=total,
+            warnings=[],
+            cited=list(dict.fromkeys(found)),
+        )
 
 
 def read_state(

@@ -35,7 +35,10 @@ class Spent(TypedDict):
 
 @dataclass
 class Meter:
-    """Collects one node's spending and warnings; `asked` names the prompts that it has sent."""
+    """Collects one node's spending and warnings.
+
+    `asked` names the prompts that it has sent, `reply_id` the reply that was streamed as the answer.
+    """
 
     llm_calls: int = 0
     input_tokens: int | None = 0
@@ -47,6 +50,7 @@ class Meter:
     cached_calls: int = 0
     warnings: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    reply_id: str | None = None
 
     def llm(
         self,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from crag.base.errors import CeilingError
 from crag.base.metering import meter
+from crag.settings.settings import Settings
 
 WRITTEN, KEPT = 100, 500
 """Tokens that a reply is taken to be until its server counts them, and that are kept for the answer."""
@@ -28,6 +29,19 @@ class Ceiling(NamedTuple):
     price_input: float
     price_output: float
     context_tokens: int
+
+
+def ceiling_of(settings: Settings) -> Ceiling | None:
+    """The ceiling that the settings name, None without one."""
+    if settings.max_llm_calls is None and settings.max_cost_usd is None:
+        return None
+    return Ceiling(
+        settings.max_llm_calls,
+        settings.max_cost_usd,
+        settings.price_input or 0.0,
+        settings.price_output or 0.0,
+        settings.context_tokens,
+    )
 
 
 class Allowance:
@@ -74,7 +88,7 @@ class Allowance:
 
 
 _current: ContextVar[Allowance | None] = ContextVar("crag_allowance", default=None)
-_runs: "OrderedDict[int, tuple[object, Allowance]]" = OrderedDict()
+_runs: "OrderedDict[object, Allowance]" = OrderedDict()
 
 
 def allowance() -> Allowance | None:
@@ -84,13 +98,12 @@ def allowance() -> Allowance | None:
 
 def of_run(run: object, ceiling: Ceiling, *, first: bool) -> Allowance:
     """The allowance of a graph's run, new at its `first` step; `run` is one object all the run through."""
-    # The object is kept with it, so that no other can get its id meanwhile.
-    known = None if first else _runs.get(id(run))
+    known = None if first else _runs.get(run)
     if known is None:
-        known = _runs[id(run)] = (run, Allowance(ceiling))
+        known = _runs[run] = Allowance(ceiling)
         if len(_runs) > _RUNS:
             _runs.popitem(last=False)
-    return known[1]
+    return known
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -135,6 +135,8 @@ class ChatModel:
             if is_used_up(reply):
                 reply = await self._metered(messages, cap=max(LEAST_CAP, TIMES * (tokens(reply)[1] or 0)))
         text = self._text(reply)
+        if self._stream:
+            meter().reply_id = reply.id
         if self._cache and text and is_whole(reply):
             await self._cache.keep(messages, self._identity(), text)
         return text
@@ -159,7 +161,8 @@ class ChatModel:
 
             replay = FakeMessagesListChatModel(responses=[AIMessage(text)])
             # It was cleaned before it was kept.
-            await replay.ainvoke(messages, {"metadata": {THOUGHTS: "apart"}})
+            shown = await replay.ainvoke(messages, {"metadata": {THOUGHTS: "apart"}})
+            meter().reply_id = shown.id
         return text
 
     async def _metered(self, messages: list[BaseMessage], *, cap: int | None = None) -> BaseMessage:
@@ -234,3 +237,38 @@ class ChatModel:
             secrets=self._secrets,
             names=self._names,
         )
+
+
+class Chats(NamedTuple):
+    """The chat models by role; None where no model has it. The `helper` does what is not streamed."""
+
+    generator: ChatModel | None
+    helper: ChatModel | None
+    grader: ChatModel | None
+    checker: ChatModel | None
+    same_checker: bool
+
+
+def chats_of(settings: Settings, model: "BaseChatModel | None", *, grades: bool) -> Chats:
+    """The chat models that the settings name, or the caller's `model` in every role.
+
+    One grades where the settings ask for it, or leave it open and a model is there, unless the caller's own
+    grader does (`grades` False).
+    """
+
+    answers, judges, checks = (settings.endpoint(role) for role in ("generator", "grader", "checker"))
+
+    def chat(role: Role, endpoint: Endpoint | None, *, stream: bool = False) -> ChatModel | None:
+        if model is not None:
+            return ChatModel.wrap(model, role=role, settings=settings, stream=stream)
+        return chat_model(endpoint, role=role, settings=settings, stream=stream) if endpoint else None
+
+    named = settings.evaluator == "llm" or model is not None or judges is not None
+    return Chats(
+        generator=chat("generator", answers, stream=True),
+        helper=chat("generator", answers),
+        grader=chat("grader", judges) if grades and named and settings.evaluator != "embedded" else None,
+        checker=chat("checker", checks),
+        same_checker=model is not None
+        or (checks is not None and answers is not None and checks[:3] == answers[:3]),
+    )

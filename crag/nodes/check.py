@@ -2,7 +2,10 @@
 
 from typing import Literal
 
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from crag.base.errors import ModelError
@@ -12,28 +15,30 @@ from crag.base.metering import meter
 from crag.base.state import CRAGInput, CRAGState, standalone
 from crag.judging.claims import evidence
 from crag.judging.generation import citable, refusal
-from crag.nodes.common import Update, step
+from crag.nodes.common import Step, Update
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 
 
-def add_check(graph: "StateGraph[CRAGState, None, CRAGInput, CRAGState]", services: Services) -> None:
+def add_check(graph: "StateGraph[CRAGState, Context, CRAGInput, CRAGState]", bound: Bound) -> None:
     """The end of every graph: an answer is checked if somebody wants it, a refusal claims nothing.
 
     What is not grounded is reported, or written once more and checked once more; there is no cycle.
     """
-    graph.add_node("check", step("check", check, services))
-    graph.add_node("retry", step("generate", retry, services))
-    graph.add_node("recheck", step("check", recheck, services))
+    graph.add_node("check", Step("check", check, bound))
+    graph.add_node("retry", Step("generate", retry, bound))
+    graph.add_node("recheck", Step("check", recheck, bound))
 
-    def to_check(state: CRAGState) -> Literal["check", "__end__"]:
-        return "check" if services.check and state["answered"] else "__end__"
+    def to_check(
+        state: CRAGState, config: RunnableConfig, runtime: Runtime[Context]
+    ) -> Literal["check", "__end__"]:
+        return "check" if bound.of_run(runtime, config).check and state["answered"] else "__end__"
 
-    def to_retry(state: CRAGState) -> Literal["retry", "__end__"]:
-        return (
-            "retry"
-            if services.retry and _refuted(state["grounded"], state["grounding_reason"])
-            else "__end__"
-        )
+    def to_retry(
+        state: CRAGState, config: RunnableConfig, runtime: Runtime[Context]
+    ) -> Literal["retry", "__end__"]:
+        refuted = _refuted(state["grounded"], state["grounding_reason"])
+        return "retry" if refuted and bound.of_run(runtime, config).retry else "__end__"
 
     def to_recheck(state: CRAGState) -> Literal["recheck", "__end__"]:
         return "recheck" if state["answered"] else "__end__"
@@ -114,6 +119,7 @@ def _said(state: CRAGState, text: str, *, answered: bool) -> Update:
         "grounded": None,
         "grounding_reason": None,
         "history": Overwrite([*state["history"][:-1], Turn(question=state["question"], answer=text)]),
+        "messages": [AIMessage(text, id=state["messages"][-1].id)],
     }
 
 

@@ -3,50 +3,71 @@
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langgraph.runtime import Runtime
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite, Send
 
+from crag.aio.background import on_background_loop
 from crag.base.errors import CeilingError, WebSearchError
 from crag.base.interfaces import Draft, Turn
 from crag.base.language import language_of
 from crag.base.metering import Meter, Spent, meter, metered
-from crag.base.state import CRAGState, OneDocument, asked, standalone
+from crag.base.state import HEARD, CRAGState, OneDocument, as_document, asked, said, standalone
 from crag.judging.generation import refusal
 from crag.judging.grading import keep
 from crag.models.allowance import of_run, within
 from crag.text.budget import pack
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 
 Update = dict[str, Any]
 LOGS = ("path", "spent", "warnings")
 
 
-def step(
-    name: str,
-    work: Callable[[Any, Services], Awaitable[Update]],
-    services: Services,
-    *,
-    first: bool = False,
-) -> Any:
-    """A node for `add_node`: `work` under a meter of its own.
+class Step(Runnable[Any, Update]):
+    """A node for `add_node`: `work` under a meter of its own, with the services of its run.
 
-    A `first` step starts the logs afresh, unless the route was before it. It raises SettingsError where no
-    question was asked: a graph that is run by Studio or embedded in another has nobody before it who would.
+    A `first` step takes the question from wherever it came and starts the logs afresh, unless a route was
+    before it. It raises SettingsError where no question was asked: a graph that is run by Studio or
+    embedded in another has nobody before it who would. Sync callers' runs work on the loop that they share.
     """
 
-    async def run(state: Any, runtime: Runtime[None]) -> Update:
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[Any, Services], Awaitable[Update]],
+        bound: Bound,
+        *,
+        first: bool = False,
+    ) -> None:
+        self.name = self._name = name
+        self._work = work
+        self._bound = bound
+        self._first = first
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
+        """The step for a sync run."""
+        return on_background_loop(self.ainvoke(input, config), copy_context())
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
+        """The step: the state in, what it adds to the state out."""
         began = time.perf_counter()
-        if first:
+        runtime = get_runtime(Context)
+        services = self._bound.of_run(runtime, config)
+        state = said(input) if self._first else input
+        if self._first:
             asked(state.get("question"))
-        begins = first and not state.get("routed")
+        begins = self._first and not state.get("routed")
         ceiling = services.ceiling
         allowed = of_run(runtime.control, ceiling, first=begins) if ceiling else None
         with metered() as spending, within(allowed):
-            update = await work(state, services)
-        update["spent"] = [_spent(name, spending, began)]
+            update = await self._work(state, services)
+        update["spent"] = [_spent(self._name, spending, began)]
         update["warnings"] = spending.warnings
         update.setdefault("path", [])
         if allowed and allowed.reached and not allowed.told:
@@ -54,9 +75,24 @@ def step(
             update["path"] = [f"ceiling({allowed.reached})", *update["path"]]
         if begins:
             update.update({log: Overwrite(update[log]) for log in LOGS})
+            update.update(_begun(input, state))
         return update
 
-    return run
+
+def _begun(given: CRAGState, state: CRAGState) -> Update:
+    """What a question that came as a message is in the state, and one that did not in the messages."""
+    if state is given:
+        return {"messages": [HumanMessage(state["question"], additional_kwargs=HEARD)]}
+    message = state["messages"][-1]
+    heard: Update = {
+        "question": state["question"],
+        "messages": [
+            message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, **HEARD}})
+        ],
+    }
+    if state.get("history") and not given.get("history"):
+        heard["history"] = state["history"]
+    return heard
 
 
 def _spent(name: str, spending: Meter, began: float) -> Spent:
@@ -135,7 +171,7 @@ def each_document(state: CRAGState) -> list[Send] | Literal["score"]:
 
 async def score_document(task: OneDocument, services: Services) -> Update:
     """Grade one document."""
-    document = task["document"]
+    document = as_document(task["document"])
     return {"grades": {document.id: await services.grader(task["question"], document)}}
 
 
@@ -222,5 +258,6 @@ async def generate(state: CRAGState, services: Services) -> Update:
         "answer": text,
         "answered": answered,
         "history": [Turn(question=question, answer=text)],
+        "messages": [AIMessage(text, id=meter().reply_id)],
         "path": [f"generate{how}" if answered else "generate(refused)"],
     }

@@ -2,27 +2,30 @@
 
 from typing import Literal
 
+from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, StateGraph
 
 from crag.base.errors import CeilingError
 from crag.base.interfaces import Turn
-from crag.base.state import CRAGInput, CRAGState
+from crag.base.metering import meter
+from crag.base.state import CRAGInput, CRAGState, said
 from crag.judging.routing import FixedReplier
-from crag.nodes.common import Update, fresh, step
+from crag.nodes.common import Step, Update, fresh
+from crag.wiring.context import Bound, Context
 from crag.wiring.parts import Services
 
 
-def add_route(graph: "StateGraph[CRAGState, None, CRAGInput, CRAGState]", services: Services) -> None:
+def add_route(graph: "StateGraph[CRAGState, Context, CRAGInput, CRAGState]", bound: Bound) -> None:
     """The beginning of every graph, before its `retrieve`.
 
     The route is taken where it was asked for, and in a thread, whose questions may lean on one another;
     a first question without it goes straight to retrieval.
     """
-    graph.add_node("route", step("route", route, services, first=True))
-    graph.add_node("direct", step("generate", direct, services))
+    graph.add_node("route", Step("route", route, bound, first=True))
+    graph.add_node("direct", Step("generate", direct, bound))
 
     def begin(state: CRAGState) -> Literal["route", "retrieve"]:
-        return "route" if services.route or state.get("history") else "retrieve"
+        return "route" if bound.usual.route or said(state).get("history") else "retrieve"
 
     def routed(state: CRAGState) -> Literal["direct", "retrieve"]:
         return "direct" if state["direct"] else "retrieve"
@@ -58,5 +61,6 @@ async def direct(state: CRAGState, services: Services) -> Update:
         "answer": draft.text,
         "answered": draft.answered,
         "history": [Turn(question=question, answer=draft.text)],
+        "messages": [AIMessage(draft.text, id=meter().reply_id)],
         "path": ["generate(direct)" if draft.answered else "generate(direct, refused)"],
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
 from pydantic import (
     AliasChoices,
@@ -13,7 +13,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from crag.base.choices import Aggregate, Origin
+from crag.base.choices import Aggregate, Evaluator, OnUngrounded, Origin, Web
 from crag.base.errors import SettingsError
 from crag.base.redaction import masked, remember, secrets_of
 from crag.settings.calibration import Calibration, load_calibration
@@ -28,11 +28,8 @@ from crag.settings.complaints import (
     variables,
 )
 from crag.settings.endpoints import Endpoint, Names, Role
+from crag.settings.given import Given
 from crag.settings.kinds import ChromaUrl, Folder, Key, ModelUrl, Seconds, Unit, Url, Where
-
-Evaluator = Literal["auto", "llm", "embedded"]
-Web = Literal["auto", "tavily", "duckduckgo", "searxng", "snapshot", "off"]
-OnUngrounded = Literal["report", "retry"]
 
 GRAPHS = ("crag", "batched", "agentic", "fixed")
 DEFAULT_MODEL = "gpt-4o-mini"
@@ -138,7 +135,7 @@ class Settings(BaseSettings):
     _unread: list[str] = PrivateAttr(default_factory=list)
     _calibrated: Calibration | None = PrivateAttr(None)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, **values: Unpack[Given]) -> None:
         for name in values:
             # Unknown variables of the environment may be anybody's, unknown keywords are mistakes; those
             # with an underscore are pydantic's own.

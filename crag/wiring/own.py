@@ -1,18 +1,40 @@
 """Bring your own: what callers may hand in instead of a part, turned into that part."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from crag.aio.calls import Limits, called, storable, told
+from crag.aio.loops import Later
 from crag.base.errors import CragError, SettingsError
 from crag.base.interfaces import Grade, Grader, Retriever
 from crag.base.language import language_of, readable
 from crag.base.metering import meter
 from crag.settings.conditions import LANG, Conditions, meets, shown
+from crag.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from crag.knowledge.retrieval import HybridRetriever
+
+
+def limits(settings: Settings) -> Limits:
+    """How long a caller's part may take, and how many of its calls run at once."""
+    return Limits(settings.timeout, "CRAG_TIMEOUT", settings.concurrency)
+
+
+def retriever_of(
+    settings: Settings, own: Any, ours: Callable[[], "HybridRetriever"]
+) -> Callable[[Conditions], Retriever]:
+    """Makes retrievers of the caller's or ours that see only what meets the settings' conditions and more."""
+    always = settings.filter + settings.where
+    if own is not None:
+        brought = own_retriever(own, limits(settings))
+        return lambda where: only(brought, always + where) if always + where else brought
+    return lambda where: Later(lambda: partial(ours(), where=settings.where + where))
 
 
 def own_retriever(given: Any, limits: Limits) -> Retriever:

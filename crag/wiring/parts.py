@@ -39,8 +39,10 @@ class Own:
 class Services:
     """Every part of a run, ready to be called; parts that load something load it at their first call.
 
-    `retriever_where` makes retrievers that see only what meets more conditions than the settings'.
-    `chosen` names the settings that somebody set; `model_grades` tells whether a chat model judges relevance.
+    `retriever_where` makes retrievers that see only what meets more conditions than the settings', `sized`
+    the parts whose prompts hold `context_tokens` of documents, for another number of them.
+    `chosen` names the settings that somebody set; `model_grades` and `model_answers` tell whether a
+    chat model judges relevance and writes the answer.
     `last_resort` answers where the `ceiling` of a question leaves no call for the model that should.
     With `retry`, which needs `check`, an ungrounded answer is written once more. Without `route` the router
     only makes follow-ups standalone.
@@ -48,6 +50,7 @@ class Services:
 
     retriever: Retriever
     retriever_where: Callable[[Conditions], Retriever]
+    sized: Callable[[int], dict[str, Any]]
     grader: Grader
     passage_grader: PassageGrader
     reason_grader: Grader
@@ -74,6 +77,7 @@ class Services:
     context_tokens: int
     models: Models
     model_grades: bool
+    model_answers: bool
     chosen: frozenset[str]
     warnings: tuple[str, ...] = ()
 

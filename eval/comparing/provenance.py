@@ -102,11 +102,11 @@ def plain_settings(settings: Settings) -> dict[str, str]:
 
 def used_models(system: System, settings: Settings) -> dict[str, str]:
     """Which model does what in a system; roles that take no part are left out."""
-    from crag.built import tuned
+    from crag.recent import bound
     from crag.wiring.parts import Own
     from crag.wiring.services import build_services
 
-    services = tuned(system.graph, build_services(settings, Own()))
+    services = bound(system.graph, build_services(settings, Own())).usual
     models = services.models.model_dump()
     if system.graph == "fixed":
         models["grader"] = ""

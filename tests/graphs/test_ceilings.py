@@ -176,7 +176,7 @@ class TestOptionsOfAsk:
         ("given", "words"),
         [
             ({"retreiver": retrieve}, "retreiver is no option; did you mean retriever?"),
-            ({"recursion_limit": 5}, "recursion_limit is no option; own parts are retriever, model,"),
+            ({"recursion_limit": 5}, "recursion_limit is no option; options are settings, graph, thread,"),
             ({"model": lambda messages: "x"}, "model must be a LangChain chat model"),
             ({"retriever": 5}, "retriever must be"),
             ({"grader": 5}, "grader must be"),

@@ -16,6 +16,8 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 ROOT = Path(__file__).parents[2]
+QUESTION = "How does HyDE work?"
+GRAPHS = {"crag": "scored from 0", "batched": "from 1 to 5", "agentic": "with reasons", "fixed": "baseline"}
 KEYS = ("CRAG_", "OPENAI_", "TAVILY_", "LANGSMITH_", "LANGCHAIN_")
 
 
@@ -143,3 +145,45 @@ async def test_a_thread_of_the_server_understands_a_follow_up(client: LangGraphC
         "How does HyDE work?",
         "What are its drawbacks?",
     ]
+
+
+async def test_an_assistant_sets_the_numbers_of_its_runs(client: LangGraphClient) -> None:
+    assistant = await client.assistants.create("crag", context={"k": 2})
+    ran = await client.runs.wait(None, assistant["assistant_id"], input={"question": QUESTION})
+    assert len(ran["retrieved_docs"]) == 2
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    assert "CRAG_K" in str(schemas["context_schema"])
+
+
+async def test_documents_edited_at_an_interrupt_are_answered_from(client: LangGraphClient) -> None:
+    """F109."""
+    thread = await client.threads.create()
+    await client.runs.wait(
+        thread["thread_id"], "crag", input={"question": QUESTION}, interrupt_before=["generate"]
+    )
+    state = await client.threads.get_state(thread["thread_id"])
+    edited = state["values"]["final_docs"][:1]
+    edited[0]["page_content"] = "HyDE writes a limerick, says the editor."
+    await client.threads.update_state(thread["thread_id"], {"final_docs": edited})
+    ran = await client.runs.wait(thread["thread_id"], "crag", input=None)
+    assert "limerick" in ran["answer"]
+
+
+async def test_a_chat_is_answered_by_a_streamed_message(client: LangGraphClient) -> None:
+    chat = {"messages": [{"role": "user", "content": QUESTION}]}
+    spoken = ""
+    async for event in client.runs.stream(None, "crag", input=chat, stream_mode="messages-tuple"):
+        if event.event == "messages" and event.data[0]["type"] != "human":
+            spoken += str(event.data[0]["content"])
+    assert "[1]" in spoken
+
+
+async def test_the_tools_say_what_they_do(studio: str) -> None:
+    """F112."""
+    headers = {"Accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(trust_env=False, headers=headers) as http:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        told = await http.post(f"{studio}/mcp/", json=call, follow_redirects=True)
+    tools = {tool["name"]: tool["description"] for tool in told.json()["result"]["tools"]}
+    for name, what in GRAPHS.items():
+        assert what in tools[name]

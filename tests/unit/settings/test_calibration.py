@@ -107,12 +107,12 @@ def test_a_grader_of_ones_own_is_never_calibrated(tmp_path):
 
 @pytest.mark.parametrize("graph", ["batched", "agentic"])
 def test_graphs_with_scores_of_their_own_keep_their_thresholds(tmp_path, graph):
-    from crag.built import tuned
+    from crag.recent import bound
 
     evaluator = {"kind": "llm", "model": "m", "prompt": fingerprint("grade")}
     file = calibration(tmp_path / "c.json", aggregate="mean", evaluator=evaluator)
     chosen = settings(calibration=file, openai_base_url="http://127.0.0.1:9/v1", model="m")
-    services = tuned(graph, build_services(chosen, Own()))
+    services = bound(graph, build_services(chosen, Own())).usual
     assert services.thresholds_source == "default"
     assert services.thresholds.upper == {"batched": 0.75, "agentic": 0.6}[graph]
 

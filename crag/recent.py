@@ -1,15 +1,18 @@
-"""The services and graphs of the settings last used, and what may be handed in to build them."""
+"""The services and graphs of the settings last used: opening a knowledge base is paid for once a process."""
 
 from dataclasses import fields
 from importlib import import_module
 from threading import Lock
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
+
+from langgraph.types import Checkpointer
 
 from crag.base.errors import SettingsError
 from crag.base.state import Graph
-from crag.base.wording import kind_of, meant
+from crag.base.wording import kind_of
 from crag.settings.settings import GRAPHS, Settings
+from crag.wiring.context import Bound
 from crag.wiring.parts import Own, Services
 from crag.wiring.services import build_services
 
@@ -23,25 +26,15 @@ def checked_settings(given: object) -> Settings:
     return given
 
 
-def checked_own(given: dict[str, Any]) -> Own:
-    """The parts that a caller brings. Raises SettingsError for what is none."""
-    names = [field.name for field in fields(Own)]
-    for name in given:
-        if name not in names:
-            hint = meant(name, names, f"own parts are {', '.join(names)}")
-            raise SettingsError(f"{name} is no option; {hint}")
-    return Own(**given)
-
-
-def compiled(name: str, services: Services) -> Graph:
+def compiled(name: str, services: Services, checkpointer: Checkpointer = None) -> Graph:
     """The graph `name` made of these services. Raises SettingsError when there is none of that name."""
-    return cast("Graph", _module(name).build(services))
+    return cast("Graph", _module(name).build(services, checkpointer))
 
 
-def tuned(name: str, services: Services) -> Services:
+def bound(name: str, services: Services) -> Bound:
     """The services as the graph `name` uses them: some have thresholds, k or parts of their own."""
     own_numbers = getattr(_module(name), "tuned", None)
-    return cast("Services", own_numbers(services)) if own_numbers else services
+    return Bound(services, own_numbers) if own_numbers else Bound(services)
 
 
 def _module(name: str) -> ModuleType:
@@ -51,7 +44,7 @@ def _module(name: str) -> ModuleType:
     return import_module(f"crag.graphs.{name}")
 
 
-class Built:
+class Recent:
     """Services and the graphs made of them, for as long as they are among the last few used."""
 
     def __init__(self, settings: Settings, own: Own) -> None:
@@ -73,16 +66,16 @@ class Built:
         return self._graphs[name]
 
 
-_recent: list[Built] = []
+_recent: list[Recent] = []
 _lock = Lock()
 
 
-def built(settings: Settings, own: Own) -> Built:
-    """The services of the last few settings are kept: opening a knowledge base is paid for once a process."""
+def recent(settings: Settings, own: Own) -> Recent:
+    """The services of these settings and parts, if they are among the last few, else new ones."""
     with _lock:
         for known in _recent:
             if known.serves(settings, own):
                 return known
-        fresh = Built(settings, own)
+        fresh = Recent(settings, own)
         _recent[:] = [fresh, *_recent[:3]]
         return fresh
