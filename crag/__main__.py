@@ -23,6 +23,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "ask": Command("crag.run", "ask one question"),
     "ingest": Command("crag.ingest", "read documents into the knowledge base, again to update it"),
+    "serve": Command("crag.serving.serve", "an endpoint for chat programs and for programs of your own"),
     "doctor": Command("crag.doctor", "test what is configured, part by part"),
     "benchmark": Command("crag.eval.benchmark", "compare systems on a set of questions"),
     "calibrate": Command("crag.calibrate", "fit thresholds and evaluator to labels of your own"),
@@ -37,6 +38,7 @@ EPILOG = (
 examples:
   crag ingest my-documents/
   crag ask "Which chunk size fits FAQs?"
+  crag serve
   eval "$(crag completion bash)"
 
 crag COMMAND --help tells what a command takes.
