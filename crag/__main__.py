@@ -24,6 +24,7 @@ COMMANDS = {
     "ask": Command("crag.run", "ask one question"),
     "ingest": Command("crag.ingest", "read documents into the knowledge base, again to update it"),
     "serve": Command("crag.serving.serve", "an endpoint for chat programs and for programs of your own"),
+    "mcp": Command("crag.serving.mcp", "a tool for agents (Model Context Protocol)"),
     "doctor": Command("crag.doctor", "test what is configured, part by part"),
     "benchmark": Command("crag.eval.benchmark", "compare systems on a set of questions"),
     "calibrate": Command("crag.calibrate", "fit thresholds and evaluator to labels of your own"),
