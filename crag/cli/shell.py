@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +17,31 @@ Advance = Callable[[str, int, int | None], None]
 """Told what is being done, how much is done, and of how much, where that is known."""
 
 
+_called = False
+
+
+def called_as_crag() -> None:
+    """Let help and complaints speak of `crag ask` instead of `python -m crag.run`, as it was typed."""
+    global _called
+    _called = True
+
+
+def as_called(text: str) -> str:
+    """`text` with the commands in the form in which this process was called."""
+    if not _called:
+        return text
+    text = re.sub(r"python -m crag\.eval\.benchmark|python eval/benchmark\.py", "crag benchmark", text)
+    return text.replace("python -m crag.run", "crag ask").replace("python -m crag.", "crag ")
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaint is one line on standard error, with status 2."""
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
-            prog=prog,
-            description=description,
-            epilog=epilog,
+            prog=as_called(prog),
+            description=as_called(description),
+            epilog=as_called(epilog),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 

@@ -122,6 +122,9 @@ class Settings(BaseSettings):
     k: int = Field(4, ge=1, le=100)
     context_tokens: int = Field(6000, ge=200)
 
+    # Serving.
+    serve_key: Key = None
+
     # The web.
     web: Web = "auto"
     web_results: int = Field(3, ge=1, le=20)
