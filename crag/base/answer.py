@@ -16,6 +16,8 @@ _CITED = re.compile(r"\[(\d{1,3})\]")
 DOCUMENTS = frozenset({"retrieved_docs", "web_results", "refined_web_docs", "refined_docs", "final_docs"})
 """The keys of the state that hold documents."""
 
+_QUOTABLE = 8  # characters: what is shorter stands anywhere
+
 
 class UsedThresholds(BaseModel):
     """The thresholds in force and where they come from."""
@@ -26,7 +28,20 @@ class UsedThresholds(BaseModel):
     source: Origin
 
 
-class ScoredDocument(BaseModel):
+class Place(BaseModel):
+    """Where a passage stands in its document; what the document's format does not have is None.
+
+    `page` counts from 1, `section` is the path of headings, `start` and `end` are characters of its text.
+    """
+
+    page: int | None = None
+    row: int | None = None
+    section: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class ScoredDocument(Place):
     """A document of the run; `score` None is unscored, `kept` tells whether the answer was given it.
 
     `n`, which is not in the JSON, is the number under which the answer could cite a kept document, whose
@@ -44,14 +59,19 @@ class ScoredDocument(BaseModel):
     n: int | None = Field(None, exclude=True)
 
 
-class Source(BaseModel):
-    """A document that the answer cites as [n]."""
+class Source(Place):
+    """A document that the answer cites as [n].
+
+    `highlights` are the places [start, end] in the document's text, as the run was given it, that the answer
+    quotes word for word.
+    """
 
     n: int
     id: str
     title: str
     source: str
     origin: str
+    highlights: list[list[int]] = []
 
 
 class NodeUsage(BaseModel):
@@ -179,7 +199,12 @@ def read_state(
         thresholds=thresholds,
         documents=_documents(state),
         sources=[
-            Source(n=n, id=final[n - 1].id or "", **_labels(final[n - 1]))
+            Source(
+                n=n,
+                id=final[n - 1].id or "",
+                highlights=_highlights(final[n - 1].page_content, state.get("answer", "")),
+                **_labels(final[n - 1]),
+            )
             for n in cited
             if 0 < n <= len(final)
         ],
@@ -225,8 +250,30 @@ def _documents(state: CRAGState) -> list[ScoredDocument]:
 
 
 def _labels(document: Document) -> dict[str, Any]:
+    """What a document is called and where its text stands."""
     metadata = document.metadata
-    return {key: str(metadata.get(key) or "") for key in ("origin", "source", "title")}
+    labels: dict[str, Any] = {key: str(metadata.get(key) or "") for key in ("origin", "source", "title")}
+    for key in ("page", "row", "start", "end"):
+        value = metadata.get(key)
+        labels[key] = value if isinstance(value, int) and not isinstance(value, bool) else None
+    section = metadata.get("section") or _section(document.page_content)
+    return {**labels, "section": str(section) if section else None}
+
+
+def _section(text: str) -> str | None:
+    """The path of headings that a passage begins with, if it begins with one."""
+    first = text.partition("\n")[0]
+    return first[2:].strip() or None if first.startswith("# ") else None
+
+
+def _highlights(text: str, answer: str) -> list[list[int]]:
+    """The lines of an answer's quotations that stand in `text` word for word, as [start, end]."""
+    found = []
+    for line in re.split(r"\n|“|” \[", answer):
+        at = text.find(line.strip()) if len(line.strip()) >= _QUOTABLE else -1
+        if at >= 0:
+            found.append([at, at + len(line.strip())])
+    return sorted(found)
 
 
 def _usage(spent: list[Spent]) -> Usage:

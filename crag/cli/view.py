@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING
 from crag.base.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from crag.base.answer import Answer, ScoredDocument
+    from crag.base.answer import Answer, ScoredDocument, Source
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 SHOWN_OF_A_DOCUMENT = 90
+
+_SPEAK = {
+    "correct": "they speak to the question",
+    "ambiguous": "they may speak to the question",
+    "incorrect": "they do not speak to the question",
+}
 
 
 def printable(text: str) -> str:
@@ -78,23 +84,23 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
     if answer.sources:
         lines.append("Sources")
         lines += [
-            f"  [{s.n}] {s.title or s.source}" + (f" · {s.source}" if s.title and s.source else "")
+            f"  [{s.n}] {', '.join([s.title or s.source, *_place(s)])}"
+            + (f" · {s.source}" if s.title and s.source else "")
             for s in answer.sources
         ]
     if verbose and answer.documents:
         lines.append("Documents")
         lines += [_document(document) for document in answer.documents]
-    if answer.verdict and answer.thresholds:
-        t = answer.thresholds
-        overall = (
-            "nothing was scored"
-            if answer.overall_score is None
-            else f"{t.aggregate} score {answer.overall_score:.2f}"
-        )
-        bounds = f"correct from {t.upper:g}, incorrect up to {t.lower:g}"
-        if t.upper == t.lower:
-            bounds = f"good from {t.upper:g}"
-        lines.append(f"Verdict  {answer.verdict} ({overall}; {bounds}; thresholds: {t.source})")
+    if answer.verdict:
+        overall = answer.overall_score
+        score = "nothing was scored" if overall is None else f"{overall:.2f}"
+        lines.append(f"Documents: {_SPEAK[answer.verdict]} ({score})")
+        if verbose and answer.thresholds:
+            t = answer.thresholds
+            bounds = f"correct from {t.upper:g}, incorrect up to {t.lower:g}"
+            if t.upper == t.lower:
+                bounds = f"good from {t.upper:g}"
+            lines.append(f"Verdict  {answer.verdict} ({t.aggregate} score; {bounds}; thresholds: {t.source})")
     if answer.grounded is not None:
         lines.append("Grounded " + ("yes" if answer.grounded else f"no: {answer.grounding_reason}"))
     if answer.standalone_question:
@@ -109,6 +115,16 @@ def _explanation(answer: "Answer", verbose: bool) -> list[str]:
         lines.append("Models   " + ", ".join(f"{role}: {name}" for role, name in models.items() if name))
     lines += [f"Warning  {warning}" for warning in answer.warnings]
     return lines
+
+
+def _place(source: "Source") -> list[str]:
+    """Where in a source the answer stands: its page or row, and its section."""
+    places = [
+        f"p. {source.page}" if source.page is not None else "",
+        f"row {source.row}" if source.row is not None else "",
+        (source.section or "").removeprefix(source.title).removeprefix(" › "),
+    ]
+    return [place for place in places if place]
 
 
 def _document(document: "ScoredDocument") -> str:

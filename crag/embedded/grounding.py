@@ -12,7 +12,7 @@ from crag.base.errors import CragError
 from crag.base.interfaces import Check, Claim
 from crag.embedded.evaluator import Line
 from crag.embedded.forest import forest, whole
-from crag.embedded.quoting import quoted_part
+from crag.embedded.quoting import completed, quoted_part
 from crag.embedded.support import Context, Strip
 from crag.encoders.passages import Passage, PassageVectors
 from crag.judging.facts import missing_facts
@@ -48,7 +48,7 @@ class EmbeddedChecker:
         """Grounded only if every sentence is, and no fact is missing; the reason names this a heuristic."""
         answer = quoted_part(answer)
         sentences = [text for strip in answer_strips(answer) if (text := without_citations(strip))]
-        texts = {n: document.page_content for n, document in enumerate(documents, 1)}
+        texts = {n: completed(document) for n, document in enumerate(documents, 1)}
         if not any(text.strip() for text in texts.values()):
             return Check(False, "there are no sources", [])
         try:

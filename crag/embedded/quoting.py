@@ -11,13 +11,17 @@ from crag.base.language import Language, language_of
 from crag.embedded.evaluator import EmbeddedEvaluator, Judged
 from crag.encoders.passages import Array
 from crag.judging.generation import refusal, without_own_numbers
+from crag.text.blocks import AFTER, BEFORE, block, continued
 from crag.text.sentences import split_strips
 
 SUPPORT = 0.5
 """Relevance below which a document supports no answer, and a further strip is not worth quoting."""
 
 QUOTED = 3
-"""Strips in an answer. One holds the answer four times in five, two in nine of ten, three hardly more."""
+"""Strips whose blocks make an answer."""
+
+ROOM = 700
+"""Characters of an answer beyond which no further block is begun; the best one is shown whole."""
 
 SAME = 0.82
 """Cosine of two strips in two languages from which on they may well say the same: translations reach it."""
@@ -63,7 +67,7 @@ class QuotingGenerator:
         """Quotations and a note that they are such, or a refusal. Raises ModelError."""
         language = language_of(question)
         judged = await self._evaluator.judge(question, documents)
-        quotes = _quotes(judged, language)
+        quotes = _quotes(documents, judged, language)
         if not quotes:
             searched = any(document.metadata.get("origin") == "web" for document in documents)
             return Draft(refusal(language, "ok" if searched else None), answered=False)
@@ -80,15 +84,45 @@ def quoted_part(answer: str) -> str:
     return answer
 
 
-def _quotes(judged: list[Judged], language: Language) -> list[tuple[int, str]]:
-    """Number and text of the quotations, by document in the order of the best strip, and by place in it."""
-    chosen = _best_strips(judged, language)
-    order = list(dict.fromkeys(strip.number for strip in chosen))
-    quotes = []
-    for number in order:
-        own = sorted((s for s in chosen if s.number == number), key=lambda s: s.place)
-        quotes += [(number, text) for text in _joined(judged[number - 1].passage.text, own)]
+def _quotes(documents: list[Document], judged: list[Judged], language: Language) -> list[tuple[int, str]]:
+    """Number and text of the quotations: the blocks that the best strips stand in, the best one first."""
+    quotes: list[tuple[int, str]] = []
+    room = ROOM
+    for strip in _best_strips(judged, language):
+        core = _content(strip.text)
+        if any(_bare(core) in _bare(text) for _, text in quotes):
+            continue
+        text = _block(documents[strip.number - 1], core)
+        if quotes and len(text) > room:
+            text = core
+        if quotes and len(text) > room:
+            break
+        quotes = [(n, own) for n, own in quotes if _bare(own) not in _bare(text)] + [(strip.number, text)]
+        room -= len(text)
     return quotes
+
+
+def _block(document: Document, core: str) -> str:
+    """The block of a document that `core` stands in, completed from the passages around it."""
+    for text in (completed(document), document.page_content):
+        at = text.find(core)
+        if at >= 0 and (slices := block(text, at, at + len(core))):
+            return "\n".join(text[start:end] for start, end in slices)
+    return core
+
+
+def completed(document: Document) -> str:
+    """A document's text with that of the passages around it in its file, where they continue it."""
+    before, after = (document.metadata.get(key) for key in (BEFORE, AFTER))
+    text = continued(str(before), document.page_content) if before else document.page_content
+    # What does not continue the passage before it stands for itself.
+    if before and text == before:
+        text = document.page_content
+    return continued(text, str(after)) if after else text
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\W", "", text).casefold()
 
 
 def _best_strips(judged: list[Judged], language: Language) -> list[_Strip]:
@@ -145,7 +179,7 @@ def _content(strip: str) -> str:
 
 
 def _says_the_same(one: str, other: str) -> bool:
-    a, b = (re.sub(r"\W", "", _content(text)).casefold() for text in (one, other))
+    a, b = (_bare(_content(text)) for text in (one, other))
     return a in b or b in a
 
 

@@ -18,9 +18,10 @@ from crag.knowledge.filtering import Allowed, PassageFilter, clause, visible
 from crag.knowledge.ranking import Candidate, candidate, distinct, ranked, unit
 from crag.knowledge.store.errors import ingest_command, place
 from crag.knowledge.store.lexical import LexicalIndex, lexical_index
-from crag.knowledge.store.schema import LANG, OWN, WRITING
+from crag.knowledge.store.schema import FILE, LANG, OWN, POSITION, WRITING
 from crag.knowledge.store.store import KnowledgeBase, Stored
 from crag.settings.conditions import Conditions
+from crag.text.blocks import AFTER, BEFORE
 
 if TYPE_CHECKING:
     from crag.encoders.passages import PassageVectors
@@ -87,7 +88,7 @@ class HybridRetriever:
                 f"at work or was interrupted; if none is at work, run: {self._kb.ingestion()}"
             )
         best_first = ranked([candidate(passage, query, words) for passage, words in found], language)
-        return [self._document(one) for one in distinct(best_first, language, k)]
+        return self._documents(distinct(best_first, language, k))
 
     def _index(self) -> tuple[str, LexicalIndex]:
         """The lexical index of the present content; built at the first question and after a change."""
@@ -148,9 +149,29 @@ class HybridRetriever:
         except TimeoutError:
             raise ModelError(f"the embeddings gave no vector within {seconds:g} s (CRAG_TIMEOUT)") from None
 
+    def _documents(self, found: list[Candidate]) -> list[Document]:
+        """What was found, each with the text before and after it in its file."""
+        places = {one.passage.id: place for one in found if (place := _place(one.passage))}
+        texts = self._kb.around(list(places.values()))
+        texts |= {places[one.passage.id]: one.passage.text for one in found if one.passage.id in places}
+        documents = []
+        for one in found:
+            document = self._document(one)
+            if own := places.get(one.passage.id):
+                for key, step in ((BEFORE, -1), (AFTER, 1)):
+                    if text := texts.get((own[0], own[1] + step)):
+                        document.metadata[key] = text
+            documents.append(document)
+        return documents
+
     def _document(self, found: Candidate) -> Document:
         stored = found.passage
         if self._vectors is not None and found.has_strips:
             self._vectors.put(stored.text, found.vector, found.strips)
         shown = {key: value for key, value in stored.metadata.items() if not key.startswith(OWN)}
         return Document(stored.text, id=str(shown.pop("id", stored.id)), metadata={**shown, "origin": "kb"})
+
+
+def _place(passage: Stored) -> tuple[str, int] | None:
+    file, position = passage.metadata.get(FILE), passage.metadata.get(POSITION)
+    return (str(file), int(position)) if file is not None and position is not None else None

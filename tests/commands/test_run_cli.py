@@ -90,7 +90,16 @@ def test_json_holds_every_promised_key(sample_kb: Path) -> None:
         "score",
         "reason",
         "kept",
+        "page",
+        "row",
+        "section",
+        "start",
+        "end",
     }
+    source = answer["sources"][0]
+    start, end = source["highlights"][0]
+    text = next(d["text"] for d in answer["documents"] if d["id"] == source["id"])
+    assert text[start:end] in answer["answer"]
 
 
 @pytest.mark.parametrize("arguments", [("-",), ()])
@@ -134,7 +143,7 @@ def test_a_refusal_is_an_answer_with_status_zero(sample_kb: Path) -> None:
 
 def test_where_nothing_was_found_the_verdict_names_no_score(sample_kb: Path) -> None:
     done = here("What is RRF?", "--kb", str(sample_kb), "--no-web", "--where", "source=nowhere.md")
-    assert "Verdict  incorrect (nothing was scored; correct from 0.7, incorrect up to 0.3" in done.stderr
+    assert "Documents: they do not speak to the question (nothing was scored)\n" in done.stderr
     assert "Cost     0 model calls, 0 web searches, " in done.stderr
 
 

@@ -129,7 +129,8 @@ async def test_a_person_sees_each_reason_once_and_what_counts_as_good(
     assert "   0.80 kept    kb  birds.md: About birds.\n" in shown
     assert "   0.60 kept    kb  kiosk.md: About kiosk.\n" in shown
     assert "   0.10 dropped kb  cliffs.md: About cliffs. (off topic)\n" in shown
-    assert "Verdict  correct (mean score 0.60; good from 0.6; thresholds: default)\n" in shown
+    assert "Documents: they speak to the question (0.60)\n" in shown
+    assert "Verdict  correct (mean score; good from 0.6; thresholds: default)\n" in shown
 
 
 async def test_a_poor_retrieval_with_one_good_document_asks_the_knowledge_base_alone(
