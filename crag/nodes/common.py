@@ -14,7 +14,7 @@ from crag.base.interfaces import Draft, Turn
 from crag.base.language import language_of
 from crag.base.metering import Meter, Spent, meter, metered
 from crag.base.state import CRAGState, OneDocument, asked, standalone
-from crag.judging.generation import refusal
+from crag.judging.generation import refusal, uncertain
 from crag.judging.grading import keep
 from crag.models.allowance import of_run, within
 from crag.text.budget import pack
@@ -216,6 +216,8 @@ async def generate(state: CRAGState, services: Services) -> Update:
             if not draft.answered:
                 draft = Draft(refusal(language_of(question), "ceiling"), answered=False)
         text, answered = draft.text, draft.answered
+        if state.get("retrieval_verdict") == "ambiguous" and not _of_the_web(state["final_docs"]):
+            text = uncertain(text)
     else:
         text, answered = refusal(language_of(question), state.get("web_status")), False
     return {
@@ -224,3 +226,7 @@ async def generate(state: CRAGState, services: Services) -> Update:
         "history": [Turn(question=question, answer=text)],
         "path": [f"generate{how}" if answered else "generate(refused)"],
     }
+
+
+def _of_the_web(documents: list[Document]) -> bool:
+    return any(document.metadata.get("origin") == "web" for document in documents)
