@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import product
 from typing import NamedTuple
 
 from langchain_core.documents import Document
@@ -10,7 +11,7 @@ from crag.base.interfaces import Draft
 from crag.base.language import Language, language_of
 from crag.embedded.evaluator import EmbeddedEvaluator, Judged
 from crag.encoders.passages import Array
-from crag.judging.generation import refusal, without_own_numbers
+from crag.judging.generation import NEAREST, OPENING, refusal, without_own_numbers
 from crag.text.blocks import AFTER, BEFORE, block, continued
 from crag.text.sentences import split_strips
 
@@ -30,7 +31,6 @@ REFINED = 5
 SPREAD = 4.0
 """Strips that are kept of a web document: at most so many, and none whose log odds are lower by so much."""
 
-_OPENING: dict[Language, str] = {"en": "The documents say:", "zh": "文档中写道："}
 _NOTE: dict[Language, str] = {
     "en": "(Quoted word for word; no language model is configured.)",
     "zh": "（以上为原文摘录；未配置语言模型。）",
@@ -72,13 +72,14 @@ class QuotingGenerator:
             searched = any(document.metadata.get("origin") == "web" for document in documents)
             return Draft(refusal(language, "ok" if searched else None), answered=False)
         lines = [f"“{without_own_numbers(text)}” [{number}]" for number, text in quotes]
-        return Draft("\n".join([_OPENING[language], *lines, self._note[language]]), answered=True)
+        return Draft("\n".join([OPENING[language], *lines, self._note[language]]), answered=True)
 
 
 def quoted_part(answer: str) -> str:
     """The quotations of such an answer without the words around them; any other answer as it is."""
-    for language, opening in _OPENING.items():
-        for note in (_NOTE[language], _SPENT_NOTE[language]):
+    for language in OPENING:
+        notes, openings = (_NOTE, _SPENT_NOTE), (OPENING, NEAREST)
+        for note, opening in product((n[language] for n in notes), (o[language] for o in openings)):
             if answer.startswith(f"{opening}\n") and answer.endswith(f"\n{note}"):
                 return answer[len(opening) + 1 : -len(note) - 1]
     return answer

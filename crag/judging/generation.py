@@ -15,7 +15,27 @@ from crag.replies.citations import REFUSAL, CitationFilter, cited
 from crag.replies.links import links_of
 from crag.text.budget import pack
 
-__all__ = ["CitationFilter", "ModelGenerator", "citable", "cited", "cleaner", "numbered", "refusal"]
+__all__ = [
+    "NEAREST",
+    "OPENING",
+    "CitationFilter",
+    "ModelGenerator",
+    "citable",
+    "cited",
+    "cleaner",
+    "numbered",
+    "refusal",
+    "uncertain",
+]
+
+OPENING: dict[Language, str] = {"en": "The documents say:", "zh": "文档中写道："}
+"""The first line of an answer that quotes."""
+
+NEAREST: dict[Language, str] = {
+    "en": "These passages come nearest; whether they answer is uncertain:",
+    "zh": "以下段落最为接近，但是否回答了问题并不确定：",
+}
+"""The same where the verdict is ambiguous and nothing else was found."""
 
 _OWN_NUMBERS = re.compile(r"[\[【［](\s*\^?[0-9０-９][0-9０-９\s,，、;；–-]{0,20})[\]】］]")
 
@@ -35,6 +55,14 @@ _REFUSALS: dict[Language, dict[str, str]] = {
         "ceiling": "未能作答：已达到单个问题的上限。",
     },
 }
+
+
+def uncertain(answer: str) -> str:
+    """A quoting answer that opens with NEAREST; any other answer as it is."""
+    for language, opening in OPENING.items():
+        if answer.startswith(f"{opening}\n"):
+            return NEAREST[language] + answer[len(opening) :]
+    return answer
 
 
 def refusal(language: Language, web_status: str | None = None) -> str:

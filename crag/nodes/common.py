@@ -18,8 +18,8 @@ from crag.base.interfaces import Draft, Turn
 from crag.base.language import language_of
 from crag.base.metering import Meter, Spent, meter, metered
 from crag.base.state import HEARD, CRAGState, OneDocument, as_document, asked, said, standalone
-from crag.judging.generation import refusal
-from crag.judging.grading import keep
+from crag.judging.generation import refusal, uncertain
+from crag.judging.grading import Thresholds, keep
 from crag.models.allowance import of_run, within
 from crag.text.budget import pack
 from crag.wiring.context import Bound, Context
@@ -178,7 +178,9 @@ async def score_document(task: OneDocument, services: Services) -> Update:
 async def score(state: CRAGState, services: Services) -> Update:
     """Turn the grades into the verdict on the whole retrieval."""
     scores = [state["grades"][d.id or ""]["score"] for d in state["retrieved_docs"]]
-    verdict, overall = services.thresholds.verdict(scores)
+    embedded = services.models.grader == "embedded"
+    counted = cautious(state, scores, services.thresholds) if embedded else scores
+    verdict, overall = services.thresholds.verdict(counted)
     shown = "unscored" if overall is None else f"{overall:.2f}"
     return {
         "doc_scores": scores,
@@ -186,6 +188,23 @@ async def score(state: CRAGState, services: Services) -> Update:
         "retrieval_verdict": verdict,
         "path": [f"score({verdict}, {shown})"],
     }
+
+
+def cautious(state: CRAGState, scores: list[float | None], thresholds: Thresholds) -> list[float | None]:
+    """The scores as the verdict counts them: passages in another language than the question's are no proof.
+
+    The embedded evaluator tells a translation badly from a stranger. Where passages in the question's own
+    language were found too, one in another counts at most as ambiguous.
+    """
+    language = language_of(standalone(state))
+    foreign = [language_of(d.page_content) != language for d in state["retrieved_docs"]]
+    if all(foreign):
+        return scores
+    most = (thresholds.upper + thresholds.lower) / 2
+    return [
+        min(score, most) if other and score is not None else score
+        for score, other in zip(scores, foreign, strict=True)
+    ]
 
 
 def needs_web(state: CRAGState) -> Literal["web_search", "assemble"]:
@@ -252,6 +271,8 @@ async def generate(state: CRAGState, services: Services) -> Update:
             if not draft.answered:
                 draft = Draft(refusal(language_of(question), "ceiling"), answered=False)
         text, answered = draft.text, draft.answered
+        if state.get("retrieval_verdict") == "ambiguous" and not _of_the_web(state["final_docs"]):
+            text = uncertain(text)
     else:
         text, answered = refusal(language_of(question), state.get("web_status")), False
     return {
@@ -261,3 +282,7 @@ async def generate(state: CRAGState, services: Services) -> Update:
         "messages": [AIMessage(text, id=meter().reply_id)],
         "path": [f"generate{how}" if answered else "generate(refused)"],
     }
+
+
+def _of_the_web(documents: list[Document]) -> bool:
+    return any(document.metadata.get("origin") == "web" for document in documents)

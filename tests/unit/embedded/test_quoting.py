@@ -5,6 +5,7 @@ from crag.embedded.evaluator import EmbeddedEvaluator
 from crag.embedded.quoting import QuotingGenerator, StripRefiner, quoted_part
 from crag.encoders.embeddings import EmbeddedEmbeddings
 from crag.encoders.passages import PassageVectors
+from crag.judging.generation import uncertain
 from crag.replies.citations import CitationFilter
 from crag.text.blocks import AFTER
 
@@ -171,3 +172,27 @@ async def test_refining_keeps_what_bears_on_the_question_and_drops_other_documen
 
 async def test_refining_nothing_gives_nothing(evaluator):
     assert await StripRefiner(evaluator)(QUESTION, []) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "opening"),
+    [
+        (
+            "The documents say:\n“Paid in five days.” [1]\n"
+            "(Quoted word for word; no language model is configured.)",
+            "These passages come nearest; whether they answer is uncertain:\n",
+        ),
+        (
+            "文档中写道：\n“五个工作日。” [1]\n（以上为原文摘录；未配置语言模型。）",
+            "以下段落最为接近，但是否回答了问题并不确定：\n",
+        ),
+    ],
+)
+def test_an_uncertain_quotation_says_so_and_is_checked_like_a_certain_one(answer, opening):
+    hedged = uncertain(answer)
+    assert hedged.startswith(opening)
+    assert quoted_part(hedged) == quoted_part(answer)
+
+
+def test_what_a_model_wrote_is_not_reworded():
+    assert uncertain("Five days. [1]") == "Five days. [1]"
