@@ -68,6 +68,7 @@ FAULTS = {
     82: "orders in documents and pages",
     85: "keys in outputs",
     87: "codes and names that vectors miss",
+    89: "facts beside Chinese characters that are never looked up",
 }
 _CODES = re.compile(r"(?:F\d+(?:, | and )?)+")
 
