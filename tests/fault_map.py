@@ -68,6 +68,11 @@ FAULTS = {
     82: "orders in documents and pages",
     85: "keys in outputs",
     87: "codes and names that vectors miss",
+    92: "models that think where the reply is not streamed",
+    93: "texts that a vendor's inspection refuses",
+    95: "waits that stand in words",
+    96: "calls of tools in the text of a reply",
+    89: "facts beside Chinese characters that are never looked up",
 }
 _CODES = re.compile(r"(?:F\d+(?:, | and )?)+")
 

@@ -35,6 +35,10 @@ class ContextTooLongError(ModelError):
     """The prompt did not fit into the model's window; a shorter one may."""
 
 
+class InspectedError(ModelError):
+    """A vendor's content inspection refused a text; others may pass."""
+
+
 class CeilingError(ModelError):
     """A call that was not made, because the question had spent what it may."""
 

@@ -6,8 +6,25 @@ from typing import Literal
 Language = Literal["zh", "en"]
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+UNSPACED = f"{HAN}\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af"
+"""Chinese, kana and hangul, for a set of a pattern: what stands beside other words without a space."""
+
+LETTER = f"[^\\W{UNSPACED}]"
+"""A letter or digit of what is written with spaces: `\\w` takes Han characters too."""
+
+BEGINS, ENDS = f"(?<!{LETTER})", f"(?!{LETTER})"
+"""The edges of a Latin word or a number: `\\b` sees none beside a Han character."""
+
 _HAN = re.compile(f"[{HAN}]")
 _WORD = re.compile(r"[^\W\d_]+")
+
+
+_SEAM = re.compile(rf"(?<=[{HAN}])(?=[A-Za-z])|(?<=[A-Za-z])(?=[{HAN}])")
+
+
+def spaced(text: str) -> str:
+    """`text` with a blank between Chinese and Latin letters, where `\\b` sees no edge of a word."""
+    return _SEAM.sub(" ", text)
 
 
 def readable(text: str) -> str:

@@ -1,15 +1,15 @@
 """Model vendors' failures as one line each (what happened, what to do), and which deserve another try."""
 
 import random
-import re
 import ssl
 from collections.abc import Iterable
 
-from crag.base.errors import ContextTooLongError, ModelError
+from crag.base.errors import ContextTooLongError, InspectedError, ModelError
 from crag.base.http import REDIRECT, asked_wait
 from crag.base.redaction import masked, redact
 from crag.base.wording import LONGEST_SAID, one_line
 from crag.models.shape import NotStreamedError, words_of
+from crag.models.vendors import INSPECTED, MODEL_NAMED, REFUSED, TOO_LONG, wait_in_words
 from crag.settings.endpoints import Names, Role
 
 _SHAPE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
@@ -32,7 +32,7 @@ def model_error(
     """
     error = _own(error)
     reason = _reason(error, role=role, names=names or Names.of(role), timeout=timeout)
-    kind = ContextTooLongError if _too_long(error) else ModelError
+    kind = InspectedError if _is_inspected(error) else ContextTooLongError if _too_long(error) else ModelError
     failure = kind(redact(f"{role} model {model} at {host}: {reason}", secrets))
     status = getattr(error, "status_code", None)
     spent = getattr(error, "code", None) == "insufficient_quota"
@@ -52,37 +52,23 @@ def _own(error: Exception) -> Exception:
     return behind or error
 
 
-_REFUSED = {
-    "max_tokens": re.compile(r"\bmax_completion_tokens\b"),
-    "temperature": re.compile("temperature"),
-    "stream_options": re.compile("stream_options"),
-    "stream": re.compile(r"\bstream(?:ing)?\b(?! ?_?options)", re.IGNORECASE),
-}
-"""What a refusal says of the parameters that a request can do without, or under another name."""
-
-
-_TOO_LONG = re.compile(
-    r"(?:context|input|prompt).{0,20}(?:length|window|too long)|maximum context|too many tokens"
-    r"|(?:token|length).{0,30}(?:exceed|maximum)|(?:输入|上下文|提示词?).{0,12}(?:过长|超过|超出|太长)",
-    re.IGNORECASE,
-)
-"""What refusals say of a prompt that is too long, in the words of several vendors."""
-
-
 def refused_parameter(error: Exception) -> str | None:
-    """The optional parameter that a server says, or shows, it does not take: a key of _REFUSED."""
+    """The optional parameter that a server says, or shows, it does not take: a key of REFUSED."""
     if isinstance(error, NotStreamedError):
         return "stream"
     if getattr(error, "status_code", None) not in {400, 422}:
         return None
     param = getattr(error, "param", None)
-    if param in _REFUSED:
+    if param in REFUSED:
         return str(param)
-    return next((name for name, said in _REFUSED.items() if said.search(str(error))), None)
+    return next((name for name, said in REFUSED.items() if said.search(str(error))), None)
 
 
 def _asked_wait(error: Exception) -> float | None:
-    return asked_wait(getattr(getattr(error, "response", None), "headers", {}))
+    asked = asked_wait(getattr(getattr(error, "response", None), "headers", {}))
+    if asked is None and getattr(error, "status_code", None) in {429, 503}:
+        return wait_in_words(words_of(getattr(error, "body", None)) or str(error))
+    return asked
 
 
 def is_lost_connection(error: Exception) -> bool:
@@ -102,6 +88,11 @@ def _reason(error: Exception, *, role: Role, names: Names, timeout: float) -> st
     status = error.status_code if isinstance(error, openai.APIStatusError) else None
     said = _said(error)
     match status:
+        case int() if _is_inspected(error):
+            return (
+                f"the vendor's content inspection refused a text ({status}{said}); "
+                "leave the text out, or use another vendor"
+            )
         case 401:
             return f"the server refused the key (401); check {key}"
         case int() if status < 400:
@@ -134,7 +125,8 @@ def _reason(error: Exception, *, role: Role, names: Names, timeout: float) -> st
                 f"the server failed ({status}{said}); try again, or look at the server and any proxy between"
             )
         case int():
-            return f"the server refused the request ({status}{said}); check {names.model}"
+            remedy = names.model if MODEL_NAMED.search(said) else f"{url} and what the server takes"
+            return f"the server refused the request ({status}{said}); check {remedy}"
     if isinstance(error, (FileNotFoundError, ssl.SSLError)):
         return f"the certificates cannot be read ({_short(str(error))}); check SSL_CERT_FILE and SSL_CERT_DIR"
     if isinstance(error, (ValueError, ImportError)) and "proxy" in str(error).lower():
@@ -172,9 +164,15 @@ def _is_cut_off(error: BaseException | None) -> bool:
     return False
 
 
+def _is_inspected(error: Exception) -> bool:
+    code = str(getattr(error, "code", None) or "")
+    status = getattr(error, "status_code", None)
+    return status in {400, 403, 422, 451} and bool(INSPECTED.search(f"{code} {error}"))
+
+
 def _too_long(error: Exception) -> bool:
     status = getattr(error, "status_code", None)
-    return status == 413 or (status in {400, 422, 500} and bool(_TOO_LONG.search(str(error))))
+    return status == 413 or (status in {400, 422, 500} and bool(TOO_LONG.search(str(error))))
 
 
 def _said(error: Exception) -> str:

@@ -6,6 +6,7 @@ from crag.base.errors import ModelError
 from crag.base.language import readable
 from crag.base.metering import meter
 from crag.models.shape import UNFINISHED, WITHHELD
+from crag.models.vendors import TOOL_CALL
 from crag.replies.thinking import strip_thinking
 from crag.settings.endpoints import Role
 from crag.text.budget import count_tokens
@@ -19,6 +20,8 @@ def text_of(reply: BaseMessage, *, role: Role, name: str) -> str:
     text = strip_thinking(readable(str(reply.text)))
     if not any(char.isprintable() and not char.isspace() for char in text):
         text = ""
+    if TOOL_CALL.match(text):
+        raise ModelError("it wrote nothing but a call of a tool, though none is offered; use another model")
     finish = _finish(reply)
     if finish in WITHHELD:
         raise ModelError("its content filter withheld the reply; rephrase or use another model")

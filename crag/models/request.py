@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crag.base.http import OPENAI_URL, host_of
 from crag.base.metering import meter
 from crag.models.errors import refused_parameter
+from crag.models.vendors import NO_THINKING, body_for
 from crag.replies.thinking import begins_in_thought
 
 if TYPE_CHECKING:  # a second of imports that a run without a model does not need
@@ -23,8 +24,8 @@ Thoughts = Literal["apart", "mixed", "unknown"]
 """Whether a model's thoughts come with tags or not at all, or are known to come without an opening tag."""
 
 _thoughts: dict[tuple[str, str], Thoughts] = {}
-_refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-"""Optional parameters that a server's model does not take, by host and model."""
+_refused: defaultdict[tuple[str, str, bool], set[str]] = defaultdict(set)
+"""Optional parameters that a server's model does not take, by host, model and whether it streams."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Request:
     ) -> "BaseMessage":
         """The reply, of at most `cap` tokens; parameters that are refused are left out from then on."""
         config: Any = {"metadata": {THOUGHTS: self._caution()}} if self.stream else {"tags": [NOSTREAM]}
-        refused = _refused[self.host, self.name]
+        refused = _refused[self.host, self.name, self.stream]
         while True:
             # Calls side by side learn of a refusal together.
             without = frozenset(refused)
@@ -56,6 +57,9 @@ class Request:
 
     def _options(self, refused: frozenset[str], cap: int | None) -> dict[str, Any]:
         options: dict[str, Any] = {}
+        body = body_for(self.host, self.name, stream=self.stream)
+        if "enable_thinking" in refused:
+            body |= NO_THINKING
         if self.temperature is not None and "temperature" not in refused:
             options["temperature"] = self.temperature
         if self.stream and "stream" in refused:
@@ -63,11 +67,13 @@ class Request:
         elif self.stream and "stream_options" in refused:
             options["stream_usage"] = False
         if cap and "max_tokens" in refused:
-            options["extra_body"] = {"max_completion_tokens": cap}
-        elif cap:
+            body["max_completion_tokens"] = cap
+        elif cap and self.compatible:
             # The client renames it for OpenAI, whose name for it other servers do not know.
-            options |= {"extra_body": {"max_tokens": cap}} if self.compatible else {"max_tokens": cap}
-        return options
+            body["max_tokens"] = cap
+        elif cap:
+            options["max_tokens"] = cap
+        return options | ({"extra_body": body} if body else {})
 
     def _caution(self) -> Thoughts:
         known = _thoughts.get((self.host, self.name), "unknown")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from crag.base.language import spaced
 from crag.replies.numerals import FULLWIDTH
 from crag.replies.scores import LONGEST
 from crag.replies.thinking import ends_in_thought, strip_thinking
@@ -103,7 +104,7 @@ def read_grounded(reply: str) -> bool | None:
 
 
 def _unmarked(text: str) -> str:
-    return re.sub(r"[*`_#>]+|\\boxed|^json\b", " ", text).strip()
+    return spaced(re.sub(r"[*`_#>]+|\\boxed|^json\b", " ", text)).strip()
 
 
 def _one(values: Sequence[bool | None]) -> bool | None:

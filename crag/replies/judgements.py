@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from crag.base.language import spaced
 from crag.base.wording import one_line
 from crag.replies.numerals import QUOTED
 from crag.replies.scores import FULLWIDTH, read_score, strip_thinking
@@ -152,13 +153,14 @@ def _besides_score(text: str) -> str:
 
 def _is_refusal(text: str) -> bool:
     """Whether the model refuses to help and says no word of relevance beside that."""
-    rest, refused = _REFUSAL.subn(" ", text)
+    rest, refused = _REFUSAL.subn(" ", spaced(text))
     return bool(refused) and not any(word.search(rest) for word in (_NEGATIVE, _PARTIAL, _POSITIVE))
 
 
 def _worth(text: str, *, labelled: bool) -> float:
     if labelled and (answer := _YES.match(text) or _NO.match(text)):
         return RELEVANT if answer.re is _YES else IRRELEVANT
+    text = spaced(text)
     rest, denied = _NEGATIVE.subn(" ", text)
     affirmed = _POSITIVE.search(rest)
     if _UNDECIDED.search(text):

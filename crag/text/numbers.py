@@ -3,6 +3,8 @@
 import re
 from fractions import Fraction
 
+from crag.base.language import BEGINS, ENDS
+
 _SCALE_WORDS: dict[str, int] = {
     "hundred": 2,
     "thousand": 3,
@@ -57,7 +59,7 @@ _WORDS = (
 )
 _POWERS = {name: SCALES[name] for name in ("hundred", "thousand", "million", "billion", "trillion")}
 _ANY = "|".join(sorted([*_WORDS, *_POWERS, *(f"{name}th" for name in _POWERS)], key=len, reverse=True))
-WORD_NUMBER = re.compile(rf"\b(?:{_ANY})(?:(?:\s+and\s+|[\s-]+)(?:{_ANY}))*\b", re.IGNORECASE)
+WORD_NUMBER = re.compile(rf"{BEGINS}(?:{_ANY})(?:(?:\s+and\s+|[\s-]+)(?:{_ANY}))*{ENDS}", re.IGNORECASE)
 """A number in English words, cardinal or ordinal: "twenty-first", "two hundred and five"."""
 
 

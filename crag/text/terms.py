@@ -7,14 +7,13 @@ dictionary and cannot miss a new name.
 import re
 import unicodedata
 
-from crag.base.language import HAN
+from crag.base.language import UNSPACED
 
-_UNSPACED = f"{HAN}\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af"  # Chinese, kana, hangul
 _TOKEN = re.compile(
-    rf"(?P<unspaced>[{_UNSPACED}]+)"
+    rf"(?P<unspaced>[{UNSPACED}]+)"
     r"|(?P<acronym>(?:[a-z]\.){2,})"
     r"|(?P<sign>(?<![^\W_])(?:c\+\+|[cf]#))"
-    rf"|(?P<word>(?:(?![{_UNSPACED}])[^\W_])+(?:[-_./'’](?:(?![{_UNSPACED}])[^\W_])+)*)"
+    rf"|(?P<word>(?:(?![{UNSPACED}])[^\W_])+(?:[-_./'’](?:(?![{UNSPACED}])[^\W_])+)*)"
 )
 _JOINT = re.compile(r"[-_./]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
