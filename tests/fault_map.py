@@ -68,6 +68,11 @@ FAULTS = {
     82: "orders in documents and pages",
     85: "keys in outputs",
     87: "codes and names that vectors miss",
+    113: "records that ruin a store for good",
+    114: "two files' records under one id",
+    115: "conditions that end the process",
+    116: "a record's own score and reason",
+    125: "paths unquoted in commands for pasting",
 }
 _CODES = re.compile(r"(?:F\d+(?:, | and )?)+")
 
