@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Checkpointer, Send
 
 from crag.base.choices import Aggregate
-from crag.base.interfaces import Grade
+from crag.base.interfaces import REASON, Grade
 from crag.base.metering import meter
 from crag.base.state import CRAGInput, CRAGState, Graph, OneDocument, standalone
 from crag.judging.grading import Thresholds
@@ -171,7 +171,7 @@ async def retrieve_again(state: CRAGState, services: Services) -> Update:
     by_rank = [document for rank in zip_longest(*lists) for document in rank if document is not None]
     # Grading costs a call each: second tries and the web's documents share the room of three retrievals.
     room = ALTERNATIVES * services.k - len(_ungraded(state))
-    documents = first + unseen(identified(by_rank), first)[: max(0, room)]
+    documents = first + unseen(identified(by_rank, first), first)[: max(0, room)]
     return {
         "retrieved_docs": documents,
         "web_results": unseen(state["web_results"], documents),
@@ -218,4 +218,4 @@ async def keep_good(state: CRAGState, services: Services) -> Update:
 
 def _with_reason(state: CRAGState, document: Document) -> Document:
     reason = state["grades"][document.id or ""]["reason"]
-    return document.model_copy(update={"metadata": {**document.metadata, "reason": reason or ""}})
+    return document.model_copy(update={"metadata": {**document.metadata, REASON: reason or ""}})

@@ -68,11 +68,16 @@ FAULTS = {
     82: "orders in documents and pages",
     85: "keys in outputs",
     87: "codes and names that vectors miss",
+    89: "facts beside Chinese characters that are never looked up",
     92: "models that think where the reply is not streamed",
     93: "texts that a vendor's inspection refuses",
     95: "waits that stand in words",
     96: "calls of tools in the text of a reply",
-    89: "facts beside Chinese characters that are never looked up",
+    113: "records that ruin a store for good",
+    114: "two files' records under one id",
+    115: "conditions that end the process",
+    116: "a record's own score and reason",
+    125: "paths unquoted in commands for pasting",
 }
 _CODES = re.compile(r"(?:F\d+(?:, | and )?)+")
 

@@ -1,13 +1,15 @@
 """The result of a run: the answer and everything a reader needs to trust or doubt it."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, cast
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, Field
 
 from crag.base.choices import Aggregate, Origin
-from crag.base.interfaces import Verdict
+from crag.base.interfaces import SCORE, Verdict
 from crag.base.metering import Spent, add_known
 from crag.base.state import CRAGState, asked, documents
 
@@ -189,6 +191,7 @@ def read_state(
     """The Answer told by a state, finished or cut short by an error."""
     path = state.get("path", [])
     final = state.get("final_docs", [])
+    names = _names([*state.get("retrieved_docs", []), *_web(state).values()])
     return Answer(
         question=state["question"],
         answer=state.get("answer", ""),
@@ -197,11 +200,11 @@ def read_state(
         verdict=state.get("retrieval_verdict"),
         overall_score=state.get("overall_score"),
         thresholds=thresholds,
-        documents=_documents(state),
+        documents=_documents(state, names),
         sources=[
             Source(
                 n=n,
-                id=final[n - 1].id or "",
+                id=names.get(final[n - 1].id or "", final[n - 1].id or ""),
                 highlights=_highlights(final[n - 1].page_content, state.get("answer", "")),
                 **_labels(final[n - 1]),
             )
@@ -221,15 +224,14 @@ def read_state(
     )
 
 
-def _documents(state: CRAGState) -> list[ScoredDocument]:
+def _documents(state: CRAGState, names: dict[str, str]) -> list[ScoredDocument]:
     """Everything retrieved and everything the web gave, a document once; refined text where there is one."""
     kept = {
         document.id: (n, document)
         for n, document in enumerate(state.get("final_docs", []), start=1)
         if document.page_content.strip()
     }
-    web = {document.id: document for document in state.get("web_results", [])}
-    web.update({document.id: document for document in state.get("refined_web_docs", [])})
+    web = _web(state)
     grades = state.get("grades", {})
     shown = []
     for document in [*state.get("retrieved_docs", []), *web.values()]:
@@ -237,9 +239,9 @@ def _documents(state: CRAGState) -> list[ScoredDocument]:
         n, given = kept.get(document.id, (None, document))
         shown.append(
             ScoredDocument(
-                id=document.id or "",
+                id=names[document.id or ""],
                 text=given.page_content,
-                score=grade["score"] if grade else document.metadata.get("score"),
+                score=grade["score"] if grade else document.metadata.get(SCORE),
                 reason=grade["reason"] if grade else None,
                 kept=n is not None,
                 n=n,
@@ -247,6 +249,27 @@ def _documents(state: CRAGState) -> list[ScoredDocument]:
             )
         )
     return shown
+
+
+def _web(state: CRAGState) -> dict[str | None, Document]:
+    web = {document.id: document for document in state.get("web_results", [])}
+    return web | {document.id: document for document in state.get("refined_web_docs", [])}
+
+
+def _names(documents: Sequence[Document]) -> dict[str, str]:
+    """What each document is called: the `id` that its record brought where no other has it, else its own."""
+    brought = Counter(_brought(document) for document in documents)
+    own = {document.id for document in documents}
+    names = {}
+    for document in documents:
+        name = _brought(document)
+        plain = name and brought[name] == 1 and name not in own
+        names[document.id or ""] = name if plain else document.id or ""
+    return names
+
+
+def _brought(document: Document) -> str:
+    return str(document.metadata.get("id", ""))
 
 
 def _labels(document: Document) -> dict[str, Any]:

@@ -7,6 +7,7 @@ nothing. NaN, which data frames write where nothing was, is null.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ def unique(pairs: list[tuple[str, Any]]) -> Object:
     """An `object_pairs_hook` for json.loads. Raises TwiceError."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise TwiceError(f"names {next(name for name in names if names.count(name) > 1)!r} twice")
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise TwiceError(f"names {twice[:60]!r} twice")
     return found
 
 

@@ -16,6 +16,10 @@ Direct = Literal["smalltalk", "rephrase"]
 """What needs no retrieval: greetings and thanks, or the previous answer in another form."""
 
 
+SCORE, REASON = "crag_score", "crag_reason"
+"""Metadata that the product adds on the way; the prefix keeps it apart from what documents bring themselves."""
+
+
 class Grade(TypedDict):
     """One relevance judgement: `score` in [0, 1], or None when it could not be had ("unscored")."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.base.interfaces import Draft
+from crag.base.interfaces import SCORE, Draft
 from crag.base.language import Language, language_of
 from crag.embedded.evaluator import EmbeddedEvaluator, Judged
 from crag.encoders.passages import Array
@@ -213,7 +213,7 @@ class StripRefiner:
     """Keeps of each document the strips that bear on the question; an `interfaces.Refiner`.
 
     CRAG's decompose and recompose (arXiv 2401.15884, section 4.4) with the evaluator as the filter. A
-    document that scores `lower` or less is dropped; the others carry their score as `metadata["score"]`.
+    document that scores `lower` or less is dropped; the others carry their score in the metadata (SCORE).
     """
 
     def __init__(self, evaluator: EmbeddedEvaluator, *, lower: float = 0.3) -> None:
@@ -227,7 +227,7 @@ class StripRefiner:
             document.model_copy(
                 update={
                     "page_content": _refined(found),
-                    "metadata": {**document.metadata, "score": found.score},
+                    "metadata": {**document.metadata, SCORE: found.score},
                 }
             )
             for document, found in zip(documents, judged, strict=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from crag.base.errors import ContextTooLongError, ModelError
-from crag.base.interfaces import Chat, Draft
+from crag.base.interfaces import REASON, Chat, Draft
 from crag.base.language import Language, language_of
 from crag.base.metering import meter
 from crag.models.prompting import External, prompt
@@ -89,7 +89,7 @@ class ModelGenerator:
     """An `interfaces.Generator`: one model call over the documents, within `context_tokens`.
 
     When the server says that the prompt is too long, it is asked once more with half of the tokens. With
-    `reasons`, each document comes with its own `metadata["reason"]`.
+    `reasons`, each document comes with the reason of its grade (REASON).
     """
 
     def __init__(self, chat: Chat, context_tokens: int, *, reasons: bool = False) -> None:
@@ -155,7 +155,7 @@ def without_own_numbers(text: str) -> str:
 
 def _source(placed: Document, *, reasons: bool) -> External:
     """A document as numbered data."""
-    text, reason = map(without_own_numbers, (placed.page_content, placed.metadata.get("reason") or ""))
+    text, reason = map(without_own_numbers, (placed.page_content, str(placed.metadata.get(REASON) or "")))
     source = External.of(placed, placed.metadata["n"], text=text)
     return replace(source, reason=reason) if reasons else source
 

@@ -92,5 +92,9 @@ def _all(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _any(condition: Condition) -> dict[str, Any]:
     keys = (LANG_KEY, LANG) if condition.key == LANG_KEY else (condition.key,)
     values = [value for text in condition.values for value in plain_values(text)]
-    parts = [{key: {"$eq": value}} for key in keys for value in values]
+    # Lists are looked up; one comparison for each value would be nested as deep as there are values.
+    kinds: dict[type, list[Any]] = {}
+    for value in values:
+        kinds.setdefault(type(value), []).append(value)
+    parts = [{key: {"$in": alike}} for key in keys for alike in kinds.values()]
     return {"$or": parts} if len(parts) > 1 else parts[0]

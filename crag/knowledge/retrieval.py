@@ -169,7 +169,8 @@ class HybridRetriever:
         if self._vectors is not None and found.has_strips:
             self._vectors.put(stored.text, found.vector, found.strips)
         shown = {key: value for key, value in stored.metadata.items() if not key.startswith(OWN)}
-        return Document(stored.text, id=str(shown.pop("id", stored.id)), metadata={**shown, "origin": "kb"})
+        # A record's own id is a name for people: two files may both begin at 1.
+        return Document(stored.text, id=stored.id, metadata={**shown, "origin": "kb"})
 
 
 def _place(passage: Stored) -> tuple[str, int] | None:

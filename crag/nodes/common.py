@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from typing import Any, Literal
 
@@ -151,12 +151,18 @@ async def retrieve_context(state: CRAGState, services: Services) -> Update:
     return {**found, "final_docs": final}
 
 
-def identified(documents: list[Document]) -> list[Document]:
-    """Documents with an id each (a hash of the text where a retriever gives none), no id twice."""
+def identified(documents: list[Document], beside: Sequence[Document] = ()) -> list[Document]:
+    """Documents with an id each (a hash of the text where a retriever gives none), no id twice.
+
+    Another text under an id that is taken, also by one of the documents `beside`, gets an id of its own.
+    """
+    texts = {document.id: document.page_content for document in beside}
     unique: dict[str, Document] = {}
     for document in documents:
-        text = document.page_content.encode("utf-8", "replace")
-        key = document.id or hashlib.sha256(text).hexdigest()[:32]
+        digest = hashlib.sha256(document.page_content.encode("utf-8", "replace")).hexdigest()
+        key = document.id or digest[:32]
+        if texts.setdefault(key, document.page_content) != document.page_content:
+            key = f"{key}#{digest[:8]}"
         unique.setdefault(key, document.model_copy(update={"id": key}))
     return list(unique.values())
 
@@ -221,7 +227,7 @@ async def web_search(state: CRAGState, services: Services) -> Update:
     question = standalone(state)
     query = await services.rewriter(question) if services.rewriter else question
     try:
-        results = identified(await services.web(query, services.web_results))
+        results = identified(await services.web(query, services.web_results), state["retrieved_docs"])
     except WebSearchError as error:
         meter().warn(f"web search failed: {error}")
         status = f"unavailable: {error}"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
+from crag.base.interfaces import REASON
 from crag.base.metering import meter
 from crag.text.sentences import SENTENCE_END, split_strips
 
@@ -108,9 +109,7 @@ def pack(documents: list[Document], budget: int) -> Packed:
 
 
 def _size(document: Document) -> int:
-    labels = (
-        str(document.metadata.get(name) or "")[:LONGEST_LABEL] for name in ("title", "source", "reason")
-    )
+    labels = (str(document.metadata.get(name) or "")[:LONGEST_LABEL] for name in ("title", "source", REASON))
     return count_tokens(document.page_content) + sum(map(count_tokens, labels)) + AROUND
 
 

@@ -20,6 +20,14 @@ RESERVED = "crag_"
 PASSAGE_WEIGHT = 1000
 """Weight of a full passage: about 1,000 characters of English or 500 of Chinese."""
 
+_LABELS = frozenset({"title", "source", "id", "lang", "page", "row", "section", "start", "end"})
+_MOST_KEYS = 100
+_LONGEST_KEY = 200  # characters
+_LONGEST_VALUE = 10_000
+_LARGEST = 30_000  # characters of all keys and values
+MORE = "more"
+"""Key of what is folded into one text because a passage can carry no more of it."""
+
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -60,13 +68,27 @@ def heading_title(text: str) -> str:
 def plain_metadata(metadata: Mapping[str, object]) -> dict[str, Plain]:
     """Metadata a vector store accepts: None is dropped, lists and mappings become JSON text.
 
-    Dates become ISO text, numbers of other libraries plain numbers, and what is not finite is dropped.
+    Dates become ISO text, numbers of other libraries plain numbers, and what is not finite is dropped. A
+    store may take what it can never apply: what is beyond its limits is folded into one text under MORE.
     """
     result: dict[str, Plain] = {}
-    for key, value in metadata.items():
+    left_out: list[str] = []
+    room = _LARGEST
+    for given, value in metadata.items():
         plain = _plain(value)
-        if plain is not None:
-            result[_plain_key(clean(str(key)))] = plain
+        if plain is None:
+            continue
+        key = _plain_key(clean(str(given)))
+        size = len(key) + (len(plain) if isinstance(plain, str) else 8)
+        # The labels come last where they are added to a record of thousands of keys.
+        fits = len(result) < _MOST_KEYS and size <= min(room, _LONGEST_VALUE) and len(key) <= _LONGEST_KEY
+        if fits or key in _LABELS:
+            result[key] = plain[:_LONGEST_VALUE] if isinstance(plain, str) else plain
+            room -= size
+        elif len(left_out) < _MOST_KEYS:
+            left_out.append(f"{key[:_LONGEST_KEY]}={str(plain)[:_LONGEST_KEY]}")
+    if left_out:
+        result[MORE] = "; ".join([*filter(None, [str(result.get(MORE, ""))]), *left_out])[:_LONGEST_VALUE]
     return result
 
 

@@ -199,6 +199,8 @@ def read_jsonl(text: str, title: str) -> tuple[list[Document], list[str]]:
             continue
         given = plain_metadata(record)
         given["title"] = str(given.get("title") or title)
+        if "markdown" in given:  # which would say how its text is to be split
+            given["_markdown"] = given.pop("markdown")
         if "id" in given:
             given["id"] = str(given["id"])
         if "source" in given:

@@ -1,7 +1,11 @@
 """What goes wrong with a knowledge base, as one line of ours: where it is, what happened, what to do."""
 
 import errno
+import os
+import shlex
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +14,10 @@ from crag.base.http import bare_url
 from crag.base.wording import first_line
 from crag.settings.complaints import quiet_parser
 from crag.settings.settings import Settings
+
+_NOT_APPLIED = "failed to apply logs"
+"""What Chroma says when its log cannot be applied: the disk is full, or an entry is beyond its limits."""
+_PROBE = 2_000_000  # bytes
 
 
 def place(settings: Settings) -> str:
@@ -20,8 +28,9 @@ def place(settings: Settings) -> str:
 def ingest_command(settings: Settings, paths: str = "PATH") -> str:
     """The command that fills this knowledge base."""
     if settings.chroma_url:
-        return f"CRAG_CHROMA_URL={bare_url(settings.chroma_url)} python -m crag.ingest {paths}"
-    return f"python -m crag.ingest {paths} --kb {settings.kb}"
+        address = shlex.quote(bare_url(settings.chroma_url))
+        return f"CRAG_CHROMA_URL={address} python -m crag.ingest {paths}"
+    return f"python -m crag.ingest {paths} --kb {shlex.quote(str(settings.kb))}"
 
 
 def missing(settings: Settings, found: list[str] | None = None) -> KnowledgeBaseError:
@@ -82,7 +91,13 @@ def _explained(settings: Settings, error: Exception) -> KnowledgeBaseError:
 
 def _trouble(settings: Settings, error: Exception, text: str, where: str) -> str | None:
     low = text.lower()
-    if _is_full(error, low):
+    if _NOT_APPLIED in low and _has_room(settings):
+        again = ingest_command(settings)
+        return (
+            f"the knowledge base at {where} is stuck ({text}): it was handed something that it cannot store, "
+            f"and will take nothing more; there is room on the disk. Delete it and run: {again}"
+        )
+    if _NOT_APPLIED in low or _is_full(error, low):
         return (
             f"the knowledge base at {where} could not be written ({text}): the disk is full or failing; "
             "make room and run again"
@@ -99,6 +114,24 @@ def _trouble(settings: Settings, error: Exception, text: str, where: str) -> str
     return None
 
 
+def _has_room(settings: Settings) -> bool:
+    """Whether the folder takes what a store writes at once, and a file as large as the largest in it."""
+    if settings.chroma_url:
+        return False
+    folder = settings.kb.absolute()
+    try:
+        largest = max((path.stat().st_size for path in folder.rglob("*") if path.is_file()), default=0)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE))
+            file.seek(largest + _PROBE)
+            file.write(b"\0")
+            file.flush()
+            os.fsync(file.fileno())
+        return shutil.disk_usage(folder).free > _PROBE
+    except OSError:
+        return False
+
+
 def _is_full(error: Exception, text: str) -> bool:
     return getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(
         said in text
@@ -108,7 +141,6 @@ def _is_full(error: Exception, text: str) -> bool:
             "disk full",
             "file too large",
             "quota exceeded",
-            "failed to apply logs",  # what Chroma makes of a disk it cannot write to
             "disk i/o",
         )
     )

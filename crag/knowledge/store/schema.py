@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
@@ -55,7 +56,8 @@ def check_model(metadata: Mapping[str, Any], embeddings: Embeddings, settings: S
     if settings.chroma_url:
         anew = f"CRAG_COLLECTION={settings.collection}-new {ingest_command(settings, roots)}"
     else:
-        anew = f"{ingest_command(settings, roots)}-new"
+        beside = settings.model_copy(update={"kb": Path(f"{settings.kb}-new")})
+        anew = ingest_command(beside, roots)
     raise KnowledgeBaseError(
         f"the knowledge base at {place(settings)} {trouble}; "
         f"set CRAG_EMBEDDING_MODEL back or build anew: {anew}"

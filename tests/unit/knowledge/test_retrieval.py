@@ -49,7 +49,7 @@ def bilingual(tmp_path_factory: pytest.TempPathFactory, encoder: EmbeddedEmbeddi
 
 
 async def ids(retriever: HybridRetriever, question: str, k: int) -> list[str]:
-    return [str(document.id) for document in await retriever(question, k)]
+    return [str(document.metadata["id"]) for document in await retriever(question, k)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_documents_say_where_they_are_from_and_carry_no_bookkeeping(biling
     document = (await bilingual("blue whale", 1))[0]
     source = document.metadata.pop("source")
     assert source.endswith("kb.jsonl")
-    assert document.metadata == {"title": "T", "row": 5, "origin": "kb"}
+    assert document.metadata == {"id": "en:whale", "title": "T", "row": 5, "origin": "kb"}
     assert document.page_content == RECORDS[4][1]
 
 
@@ -145,7 +145,7 @@ async def test_identical_and_nearly_identical_passages_do_not_fill_the_result(tm
     ingest([tmp_path / "twin.txt"], retriever._kb.settings, ToyEmbeddings())
     found = await retriever("How long does the warranty last?", 4)
     assert len({document.page_content for document in found}) == 4
-    assert {"other", "far"} < {str(document.id) for document in found}
+    assert {"other", "far"} < {str(document.metadata["id"]) for document in found}
 
 
 async def test_a_change_in_the_knowledge_base_is_seen_by_the_next_question(tmp_path: Path) -> None:
@@ -216,5 +216,5 @@ def test_a_passage_that_is_replaced_while_the_question_is_asked_is_found_as_it_i
     assert ingest([file], settings, embeddings).ok
     retriever = HybridRetriever(KnowledgeBase(settings, embeddings), embeddings)
     found = retriever.retrieve("Which value has the part K7-004?", 4)
-    assert found[0].id == "sought"
+    assert found[0].metadata["id"] == "sought"
     assert found[0].page_content.endswith("New.")
