@@ -1,7 +1,7 @@
 """`python -m tests.overhead`: what the graphs themselves cost a question, beside bare ones of as many steps.
 
-Parts that answer at once stand in for retrieval, grading and writing, so that what is left is the graph and
-the bookkeeping. The bare graph has empty steps, as many as the question's path, and one task for each document.
+Parts that answer at once stand in for retrieval, grading and writing: what is left is the graph and the
+bookkeeping. The bare graph has empty steps, as many as the question's path, and a task for each document.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ Direct = Literal["smalltalk", "rephrase"]
 
 
 SCORE, REASON = "crag_score", "crag_reason"
-"""Metadata that the product adds on the way; the prefix keeps it apart from what documents bring themselves."""
+"""Metadata that the product adds on the way; the prefix keeps it apart from what documents bring."""
 
 
 class Grade(TypedDict):

@@ -40,6 +40,11 @@ _SPENT_NOTE: dict[Language, str] = {
     "zh": "（以上为原文摘录；已达到单个问题的上限，未调用语言模型。）",
 }
 _HEADINGS = re.compile(r"(?:\s{0,3}#{1,6}[^\n]*(?:\n|$)|\s*\|[\s:|-]+\|\s*(?:\n|$))+")
+_ORDER = re.compile(
+    r"^\W*(?:system|assistant|系统|助手)\s*[:：]|\bignore\b.{0,40}\b(?:instructions?|questions?|prompts?)\b"
+    r"|忽略.{0,12}(?:指令|指示|问题|提示)",
+    re.IGNORECASE,
+)
 _NAMES_ALONE = re.compile(r"[^\n]*\|[^\n]*\n\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 
 
@@ -108,8 +113,15 @@ def _block(document: Document, core: str) -> str:
     for text in (completed(document), document.page_content):
         at = text.find(core)
         if at >= 0 and (slices := block(text, at, at + len(core))):
-            return "\n".join(text[start:end] for start, end in slices)
+            return "\n".join(_without_orders(text[start:end], core) for start, end in slices)
     return core
+
+
+def _without_orders(text: str, core: str) -> str:
+    """A block without the sentences around `core` that are orders to a model."""
+    for order in (strip for strip in split_strips(text) if _ORDER.search(strip) and strip not in core):
+        text = text if core in order else text.replace(order, "", 1).strip()
+    return text
 
 
 def completed(document: Document) -> str:

@@ -88,7 +88,7 @@ class HybridRetriever:
                 f"at work or was interrupted; if none is at work, run: {self._kb.ingestion()}"
             )
         best_first = ranked([candidate(passage, query, words) for passage, words in found], language)
-        return self._documents(distinct(best_first, language, k))
+        return self._documents(distinct(best_first, language, k), wanted)
 
     def _index(self) -> tuple[str, LexicalIndex]:
         """The lexical index of the present content; built at the first question and after a change."""
@@ -149,17 +149,25 @@ class HybridRetriever:
         except TimeoutError:
             raise ModelError(f"the embeddings gave no vector within {seconds:g} s (CRAG_TIMEOUT)") from None
 
-    def _documents(self, found: list[Candidate]) -> list[Document]:
-        """What was found, each with the text before and after it in its file."""
+    def _documents(self, found: list[Candidate], wanted: Conditions) -> list[Document]:
+        """What was found, each with the text before and after it in its file, where that may be seen too."""
         places = {one.passage.id: place for one in found if (place := _place(one.passage))}
-        texts = self._kb.around(list(places.values()))
-        texts |= {places[one.passage.id]: one.passage.text for one in found if one.passage.id in places}
+        beside = self._kb.around(list(places.values()))
+        beside |= {
+            places[p.id]: (p.text, p.metadata) for p in (one.passage for one in found) if p.id in places
+        }
         documents = []
         for one in found:
             document = self._document(one)
             if own := places.get(one.passage.id):
                 for key, step in ((BEFORE, -1), (AFTER, 1)):
-                    if text := texts.get((own[0], own[1] + step)):
+                    text, about = beside.get((own[0], own[1] + step), ("", None))
+                    # Another record of the file is another matter, and may be another tenant's.
+                    if (
+                        about is not None
+                        and about.get("row") == one.passage.metadata.get("row")
+                        and visible(about, wanted)
+                    ):
                         document.metadata[key] = text
             documents.append(document)
         return documents

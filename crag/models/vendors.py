@@ -67,8 +67,8 @@ MODEL_NAMED = re.compile(r"\bmodel\b|模型", re.IGNORECASE)
 """What refusals say where the model's name may be at fault."""
 
 _WAIT = re.compile(
-    r"(?:try again|retry|wait)\D{0,20}?(?:(?P<m>\d{1,6})\s?m(?:in(?:ute)?s?)?\s?)?(?P<n>\d{1,6}(?:\.\d{1,9})?)"
-    r"\s?(?P<unit>ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b",
+    r"(?:try again|retry|wait)\D{0,20}?(?:(?P<m>\d{1,6})\s?m(?:in(?:ute)?s?)?\s?)?"
+    r"(?P<n>\d{1,6}(?:\.\d{1,9})?)\s?(?P<unit>ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b",
     re.IGNORECASE,
 )
 _HAN_WAIT = re.compile(r"(?P<n>\d{1,6}(?:\.\d{1,9})?)\s?(?P<unit>毫秒|秒|分钟?)\s?(?:之?后|以后|再试|重试)")
@@ -76,7 +76,7 @@ _SECONDS = {"m": 60.0, "分": 60.0, "s": 1.0, "秒": 1.0}
 
 
 def wait_in_words(said: str) -> float | None:
-    """Seconds after which a refusal asks to try again: "try again in 4.77s", "请在3秒后重试"; None without."""
+    """Seconds after which a refusal asks to try again ("in 4.77s", "请在3秒后重试"); None without."""
     found = _WAIT.search(said) or _HAN_WAIT.search(said)
     if not found:
         return None

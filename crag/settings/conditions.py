@@ -51,7 +51,7 @@ def limited(wanted: Conditions) -> Conditions:
     values = sum(len(condition.values) for condition in wanted)
     if values > MOST:
         raise ValueError(
-            f"the conditions name {values:,} values, more than {MOST}; give the passages that belong together "
+            f"the conditions name {values:,} values, more than {MOST}; give passages that belong together "
             "one key and value of their own"
         )
     if len(wanted) > _MOST_CONDITIONS:

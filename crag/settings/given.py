@@ -57,6 +57,7 @@ class Given(TypedDict, total=False):
     threads: str | Path
     k: int
     context_tokens: int
+    serve_key: str | SecretStr | None
     web: Web
     web_results: int
     web_timeout: float

@@ -209,19 +209,21 @@ class KnowledgeBase:
         by_id = {passage.id: passage for passage in self._read(work)}
         return [by_id[id_] for id_ in ids if id_ in by_id]
 
-    def around(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
-        """The texts of the passages before and after these places (file and position), by their places."""
+    def around(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[str, Metadata]]:
+        """Text and metadata of the passages before and after these places (file and position), by place."""
         wanted = sorted({(file, at) for file, n in places for at in (n - 1, n + 1)} - set(places))
         own = [{"$and": [{FILE: {"$eq": file}}, {POSITION: {"$eq": at}}]} for file, at in wanted]
         if not own:
             return {}
 
-        def work(collection: "Collection") -> dict[tuple[str, int], str]:
+        def work(collection: "Collection") -> dict[tuple[str, int], tuple[str, Metadata]]:
             where: Any = own[0] if len(own) == 1 else {"$or": own}
             found = collection.get(where=where, include=["documents", "metadatas"])
             rows = zip(found["metadatas"] or [], found["documents"] or [], strict=True)
             return {
-                (str(about[FILE]), int(str(about[POSITION]))): text for about, text in rows if about and text
+                (str(about[FILE]), int(str(about[POSITION]))): (text, dict(about))
+                for about, text in rows
+                if about and text
             }
 
         return self._read(work)

@@ -1,6 +1,7 @@
 import pytest
 from langchain_core.documents import Document
 
+from crag.base.interfaces import SCORE
 from crag.embedded.evaluator import EmbeddedEvaluator
 from crag.embedded.quoting import QuotingGenerator, StripRefiner, quoted_part
 from crag.encoders.embeddings import EmbeddedEmbeddings
@@ -166,8 +167,8 @@ async def test_refining_keeps_what_bears_on_the_question_and_drops_other_documen
     assert [document.id for document in kept] == ["w1"]
     assert kept[0].page_content == "Refunds are paid within five working days after we receive the goods."
     assert kept[0].metadata["source"] == "https://a.example"
-    assert kept[0].metadata["score"] > 0.3
-    assert "score" not in page.metadata
+    assert kept[0].metadata[SCORE] > 0.3
+    assert SCORE not in page.metadata
 
 
 async def test_refining_nothing_gives_nothing(evaluator):

@@ -46,7 +46,7 @@ def fill(folder: Path, settings: Settings) -> None:
 
 async def found(settings: Settings, question: str, where: Any = ()) -> set[str]:
     retriever = HybridRetriever(KnowledgeBase(settings, TOY), TOY)
-    return {str(document.id) for document in await retriever(question, 10, conditions(where))}
+    return {str(document.metadata["id"]) for document in await retriever(question, 10, conditions(where))}
 
 
 def limited(kb: Path, **more: Any) -> Settings:
@@ -93,6 +93,12 @@ async def test_a_caller_narrows_the_configured_filter_and_never_widens_it(kb: Pa
     )
 
 
+async def test_nothing_of_another_tenant_stands_around_a_passage(kb: Path) -> None:
+    retriever = HybridRetriever(KnowledgeBase(limited(kb), TOY), TOY)
+    for document in await retriever("pump error", 10, conditions(["tenant=acme"])):
+        assert "olt" not in str(document.metadata)
+
+
 async def test_a_server_keeps_tenants_apart_too(tmp_path: Path) -> None:
     with chroma_server(tmp_path / "served") as url:
         fill(tmp_path, Settings(_env_file=None, chroma_url=url))
@@ -129,11 +135,11 @@ async def test_what_changes_hands_is_gone_at_the_next_question(tmp_path: Path) -
     settings = Settings(_env_file=None, kb=tmp_path / "kb", filter="tenant=acme")
     fill(tmp_path, settings)
     retriever = HybridRetriever(KnowledgeBase(settings, TOY), TOY)
-    assert "a1" in {document.id for document in await retriever("E-4012-B", 10)}
+    assert "a1" in {document.metadata["id"] for document in await retriever("E-4012-B", 10)}
     text = (tmp_path / "kb.jsonl").read_text("utf-8")
     (tmp_path / "kb.jsonl").write_text(text.replace('"tenant": "acme"', '"tenant": "bolt"', 1), "utf-8")
     ingest([tmp_path / "kb.jsonl"], settings, ToyEmbeddings())
-    assert {document.id for document in await retriever("E-4012-B", 10)} == {"a2", "a3"}
+    assert {document.metadata["id"] for document in await retriever("E-4012-B", 10)} == {"a2", "a3"}
 
 
 @pytest.mark.parametrize("graph", ["crag", "batched", "agentic", "fixed"])
