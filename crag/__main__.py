@@ -51,7 +51,6 @@ def parser() -> ArgumentParser:
     """The command line before the command's own."""
     p = Parser("crag", DESCRIPTION, EPILOG)
     p.usage = "crag COMMAND ..."
-    p.add_argument("--version", action="store_true", help="show the version")
     p.add_argument("command", nargs="?", metavar="COMMAND", choices=[*COMMANDS, "completion"])
     return p
 
@@ -61,11 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     called_as_crag()
     given = list(sys.argv[1:] if arguments is None else arguments)
     args = parser().parse_args(given[:1])
-    if args.version:
-        from crag import __version__
-
-        sys.stdout.write(f"crag {__version__}\n")
-        return 0
     if args.command is None:
         parser().print_help()
         return 0

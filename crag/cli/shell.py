@@ -34,6 +34,16 @@ def as_called(text: str) -> str:
     return text.replace("python -m crag.run", "crag ask").replace("python -m crag.", "crag ")
 
 
+class _Version(argparse.Action):
+    """As argparse's own, but the version is looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from crag import __version__
+
+        sys.stdout.write(f"crag {__version__}\n")
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaint is one line on standard error, with status 2."""
 
@@ -44,6 +54,7 @@ class Parser(argparse.ArgumentParser):
             epilog=as_called(epilog),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        self.add_argument("--version", action=_Version, nargs=0, help="show the version and end")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's; an empty value is a variable that was not set, not a wish."""
