@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from crag.base.choices import Aggregate, Origin
 from crag.base.interfaces import SCORE, Verdict
-from crag.base.metering import Spent, add_known
+from crag.base.metering import NodeUsage, Spent
 from crag.base.state import CRAGState, asked, documents
 
 _CITED = re.compile(r"\[(\d{1,3})\]")
@@ -76,38 +76,10 @@ class Source(Place):
     highlights: list[list[int]] = []
 
 
-class NodeUsage(BaseModel):
-    """Calls and tokens; a token count is None when a server did not report it.
-
-    `retries` are requests beyond one for each model call, `cached_calls` calls that the cache answered.
-    """
-
-    llm_calls: int = 0
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
-    embedding_calls: int = 0
-    web_calls: int = 0
-    cost_usd: float | None = None
-    retries: int = 0
-    cached_calls: int = 0
-
-    def add(self, spent: Spent) -> None:
-        """Add one node run."""
-        self.llm_calls += spent["llm_calls"]
-        self.input_tokens = add_known(self.input_tokens, spent["input_tokens"])
-        self.output_tokens = add_known(self.output_tokens, spent["output_tokens"])
-        self.embedding_calls += spent["embedding_calls"]
-        self.web_calls += spent["web_calls"]
-        self.retries += spent.get("retries", 0)
-        self.cached_calls += spent.get("cached_calls", 0)
-        if spent["cost_usd"] is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + spent["cost_usd"]
-
-
 class Usage(NodeUsage):
     """Totals of a run, and the same by node."""
 
-    by_node: dict[str, NodeUsage] = {}
+    by_node: dict[str, NodeUsage] = Field(default_factory=dict)
 
 
 class Timings(BaseModel):
@@ -302,8 +274,9 @@ def _highlights(text: str, answer: str) -> list[list[int]]:
 def _usage(spent: list[Spent]) -> Usage:
     usage = Usage()
     for entry in spent:
-        usage.add(entry)
-        usage.by_node.setdefault(entry["node"], NodeUsage()).add(entry)
+        counts = NodeUsage.model_validate(entry)
+        usage.count(counts)
+        usage.by_node.setdefault(entry["node"], NodeUsage()).count(counts)
     return usage
 
 

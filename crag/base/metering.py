@@ -7,9 +7,9 @@ the meter of its own node, in parallel tasks and threads alike, because a contex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import NotRequired
+from typing import Any, NotRequired
 
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 
@@ -33,11 +33,10 @@ class Spent(TypedDict):
     ended: float
 
 
-@dataclass
-class Meter:
-    """Collects one node's spending and warnings.
+class NodeUsage(BaseModel):
+    """Calls and tokens; a token count is None when a server did not report it.
 
-    `asked` names the prompts that it has sent, `reply_id` the reply that was streamed as the answer.
+    `retries` are requests beyond one for each model call, `cached_calls` calls that the cache answered.
     """
 
     llm_calls: int = 0
@@ -48,8 +47,32 @@ class Meter:
     cost_usd: float | None = None
     retries: int = 0
     cached_calls: int = 0
-    warnings: list[str] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)
+
+    def count(self, more: "NodeUsage") -> None:
+        """Add what another has counted; what one of them does not know of tokens is unknown."""
+        self.llm_calls += more.llm_calls
+        self.input_tokens = _add_known(self.input_tokens, more.input_tokens)
+        self.output_tokens = _add_known(self.output_tokens, more.output_tokens)
+        self.embedding_calls += more.embedding_calls
+        self.web_calls += more.web_calls
+        self.retries += more.retries
+        self.cached_calls += more.cached_calls
+        if more.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + more.cost_usd
+
+    def counts(self) -> dict[str, Any]:
+        """The eight counts by name."""
+        return {name: getattr(self, name) for name in NodeUsage.model_fields}
+
+
+class Meter(NodeUsage):
+    """Collects one node's spending and warnings.
+
+    `asked` names the prompts that it has sent, `reply_id` the reply that was streamed as the answer.
+    """
+
+    warnings: list[str] = []
+    asked: set[str] = set()
     reply_id: str | None = None
 
     def llm(
@@ -59,23 +82,13 @@ class Meter:
         cost_usd: float | None = None,
     ) -> None:
         """Count one model call; a failed or unreported one makes the token total unknown."""
-        self.llm_calls += 1
-        self.input_tokens = add_known(self.input_tokens, input_tokens)
-        self.output_tokens = add_known(self.output_tokens, output_tokens)
-        if cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+        self.count(
+            NodeUsage(llm_calls=1, input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd)
+        )
 
     def add(self, other: "Meter") -> None:
         """Count what another meter counted, its warnings included."""
-        self.llm_calls += other.llm_calls
-        self.input_tokens = add_known(self.input_tokens, other.input_tokens)
-        self.output_tokens = add_known(self.output_tokens, other.output_tokens)
-        self.embedding_calls += other.embedding_calls
-        self.web_calls += other.web_calls
-        self.retries += other.retries
-        self.cached_calls += other.cached_calls
-        if other.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+        self.count(other)
         for warning in other.warnings:
             self.warn(warning)
 
@@ -85,8 +98,7 @@ class Meter:
             self.warnings.append(message)
 
 
-def add_known(total: int | None, more: int | None) -> int | None:
-    """Sum of two counts, unknown as soon as one of them is."""
+def _add_known(total: int | None, more: int | None) -> int | None:
     return None if total is None or more is None else total + more
 
 

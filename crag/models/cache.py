@@ -1,7 +1,7 @@
 """Replies of models kept in a SQLite file: the same prompt to the same model is paid for once.
 
-One of LangChain's caches, so that any LangChain model can be given it too; its own SQLite cache takes six
-seconds to import and stores whole prompts. This one stores hashes of them, and replies.
+LangChain's own SQLite cache takes six seconds to import and stores whole prompts; this one stores hashes of
+them, and replies.
 """
 
 import asyncio
@@ -11,11 +11,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import BaseMessage
-from langchain_core.outputs import Generation
 
 from crag.base.files import make_private
 from crag.base.metering import meter
@@ -27,53 +25,44 @@ _BUSY = 5.0
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, texts TEXT NOT NULL) WITHOUT ROWID"
 
 
-class ReplyCache(BaseCache):
+class ReplyCache:
     """An exact-match cache in one file, for several processes at once; what goes wrong is a warning."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """What was stored for a prompt and a model with its parameters, or None."""
-        row = self._tried(lambda db: db.execute(_SELECT, (_key(prompt, llm_string),)).fetchone())
+    def key(self, messages: Sequence[BaseMessage], model: str) -> str:
+        """What messages to a model are stored under."""
+        said = [[message.type, message.content] for message in messages]
+        text = f"{model}\n{unmarked(json.dumps(said, ensure_ascii=False))}"
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+    async def reply(self, messages: Sequence[BaseMessage], model: str) -> str | None:
+        """The reply to messages, or None."""
+        return await asyncio.to_thread(self.found, self.key(messages, model))
+
+    async def keep(self, messages: Sequence[BaseMessage], model: str, reply: str) -> None:
+        """Store the reply to messages, in place of an older one."""
+        await asyncio.to_thread(self.store, self.key(messages, model), reply)
+
+    def found(self, key: str) -> str | None:
+        """What is stored under a key, or None."""
+        row = self._tried(lambda db: db.execute(_SELECT, (key,)).fetchone())
         try:
             texts = json.loads(row[0]) if row else None
         except ValueError:
             return None
-        return [Generation(text=str(text)) for text in texts] if isinstance(texts, list) else None
+        return str(texts[0]) if isinstance(texts, list) and texts else None
 
-    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Store replies, in place of older ones."""
-        texts = json.dumps([generation.text for generation in return_val], ensure_ascii=False)
+    def store(self, key: str, reply: str) -> None:
+        """Store a reply under a key."""
 
         def write(db: sqlite3.Connection) -> None:
             with db:
                 db.execute(_TABLE)
-                db.execute(_REPLACE, (_key(prompt, llm_string), texts))
+                db.execute(_REPLACE, (key, json.dumps([reply], ensure_ascii=False)))
 
         self._tried(write, create=True)
-
-    def clear(self, **kwargs: Any) -> None:
-        """Forget everything."""
-
-        def delete(db: sqlite3.Connection) -> None:
-            with db:
-                db.execute("DELETE FROM replies")
-
-        self._tried(delete)
-
-    def key(self, messages: Sequence[BaseMessage], model: str) -> str:
-        """What messages to a model are stored under."""
-        return _key(_text(messages), model)
-
-    async def reply(self, messages: Sequence[BaseMessage], model: str) -> str | None:
-        """The one reply to messages, or None."""
-        found = await asyncio.to_thread(self.lookup, _text(messages), model)
-        return found[0].text if found else None
-
-    async def keep(self, messages: Sequence[BaseMessage], model: str, reply: str) -> None:
-        """Store the reply to messages."""
-        await asyncio.to_thread(self.update, _text(messages), model, [Generation(text=reply)])
 
     def _tried(self, work: Callable[[sqlite3.Connection], T], *, create: bool = False) -> T | None:
         try:
@@ -91,12 +80,3 @@ class ReplyCache(BaseCache):
 
 _SELECT = "SELECT texts FROM replies WHERE key = ?"
 _REPLACE = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
-
-
-def _text(messages: Sequence[BaseMessage]) -> str:
-    said = [[message.type, message.content] for message in messages]
-    return unmarked(json.dumps(said, ensure_ascii=False))
-
-
-def _key(prompt: str, llm_string: str) -> str:
-    return hashlib.sha256(f"{llm_string}\n{prompt}".encode("utf-8", "replace")).hexdigest()

@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
@@ -96,19 +96,8 @@ def _begun(given: CRAGState, state: CRAGState) -> Update:
 
 
 def _spent(name: str, spending: Meter, began: float) -> Spent:
-    return Spent(
-        node=name,
-        llm_calls=spending.llm_calls,
-        input_tokens=spending.input_tokens,
-        output_tokens=spending.output_tokens,
-        embedding_calls=spending.embedding_calls,
-        web_calls=spending.web_calls,
-        cost_usd=spending.cost_usd,
-        retries=spending.retries,
-        cached_calls=spending.cached_calls,
-        began=began,
-        ended=time.perf_counter(),
-    )
+    spent = {"node": name, **spending.counts(), "began": began, "ended": time.perf_counter()}
+    return cast("Spent", spent)
 
 
 def fresh() -> Update:

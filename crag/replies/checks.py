@@ -3,12 +3,12 @@
 Whatever is not clearly one verdict is None: unread, never guessed. No reader raises, whatever the reply.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crag.base.language import spaced
+from crag.replies.found_json import found_json
 from crag.replies.numerals import FULLWIDTH
 from crag.replies.scores import LONGEST
 from crag.replies.thinking import ends_in_thought, strip_thinking
@@ -191,16 +191,4 @@ def _json_items(text: str) -> Iterator[tuple[str, Any]]:
 
 def json_values(text: str) -> list[Any]:
     """The JSON objects and lists that stand in a text, the outermost ones."""
-    found: list[Any] = []
-    decoder = json.JSONDecoder()
-    at = 0
-    for _ in range(20):
-        begin = re.compile(r"[{\[](?=\s*[\"{\]}])").search(text, at)
-        if not begin:
-            break
-        try:
-            value, at = decoder.raw_decode(text, begin.start())
-            found.append(value)
-        except (ValueError, RecursionError):
-            at = begin.start() + 1
-    return found
+    return [value for value, *_ in found_json(text, r"[{\[](?=\s*[\"{\]}])")]

@@ -1,8 +1,8 @@
 """Lists of search queries that models write. No reader raises; what is no list gives the lines there are."""
 
-import json
 import re
 
+from crag.replies.found_json import found_json
 from crag.replies.scores import LONGEST, strip_thinking
 
 _ITEM = re.compile(
@@ -31,11 +31,7 @@ def read_queries(reply: str) -> list[str]:
 
 def strings(text: str) -> list[str]:
     """The texts of the first JSON array in a reply, or of one under a key of the first object."""
-    at = re.search(r"[\[{]", text)
-    try:
-        value, _ = json.JSONDecoder().raw_decode(text, at.start()) if at else (None, 0)
-    except (ValueError, RecursionError):
-        return []
+    value = next((value for value, *_ in found_json(text, tries=1)), None)
     if isinstance(value, dict):
         value = next((item for item in value.values() if isinstance(item, list)), list(value.values()))
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -6,9 +6,10 @@ As in `crag.replies.scores`, what is not clearly there is None, and no reader ra
 import json
 import re
 from collections.abc import Iterable
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
+from crag.replies.found_json import found_json
 from crag.replies.numerals import RETRACTED
 from crag.replies.scores import FULLWIDTH, LONGEST, strip_thinking
 
@@ -83,6 +84,9 @@ def _score(text: Any) -> float | None:
     return _in_scale(found) if found and not isinstance(text, bool) else None
 
 
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str)
+
+
 def _in_scale(found: re.Match[str]) -> float | None:
     score = float(found["value"])
     return score if LOWEST <= score <= HIGHEST and float(found["full"] or HIGHEST) == HIGHEST else None
@@ -99,11 +103,7 @@ def _placed(pairs: Iterable[tuple[int, float | None]], count: int) -> list[float
 
 
 def _from_json(text: str, count: int) -> list[float | None]:
-    for at in (m.start() for m in islice(re.finditer(r"[\[{]", text), 20)):
-        try:
-            value, end = json.JSONDecoder(parse_float=str, parse_int=str).raw_decode(text, at)
-        except (ValueError, RecursionError):
-            continue
+    for value, at, end in found_json(text, decoder=_DECODER):
         # A lone [n] before other numbers is a label.
         if isinstance(value, dict) or len(value) > 1 or not re.search(r"\d", text[:at] + text[end:]):
             return _json_scores(value, count)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from crag.replies.found_json import found_json
 from crag.replies.numerals import (
     EXPRESSION,
     FULLWIDTH,
@@ -65,7 +66,7 @@ def read_score(reply: str) -> float | None:
     return float(value) if value is not None and 0 <= value <= 1 else None
 
 
-class _NoNumberError(Exception):
+class _NoNumberError(ValueError):
     """JSON that holds a constant which is no number."""
 
 
@@ -86,19 +87,12 @@ def _from_json(text: str) -> tuple[list[Fraction | None], str]:
     A score that cannot be read gives None; what else an object holds is not the score.
     """
     found: list[Fraction | None] = []
-    at = text.find("{")
-    for _ in range(20):
-        if at < 0:
-            break
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-            found += [_json_value(score) for score in _scores(value)]
-        except (ValueError, RecursionError, _NoNumberError):
-            at = text.find("{", at + 1)
-            continue
-        text = f"{text[:at]} {text[end:]}"
-        at = text.find("{", at)
-    return found, text
+    rest, at = [], 0
+    for value, begin, end in found_json(text, r"\{", decoder=_DECODER):
+        found += [_json_value(score) for score in _scores(value)]
+        rest.append(text[at:begin])
+        at = end
+    return found, " ".join([*rest, text[at:]])
 
 
 def _scores(value: Any) -> Iterator[Any]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from crag.base.answer import NodeUsage
-from crag.base.metering import add_known
+from crag.base.metering import NodeUsage
 
 from ..data.records import Difference, Metric, MetricResult, Provenance, Result, Row, Sample, Score, Spending
 from ..data.samples import ALL, LANG
@@ -148,12 +147,7 @@ def _spending(system: str, rows: Sequence[Row], scores: Sequence[Score]) -> Spen
     answers = [row.answer for row in own if row.answer is not None]
     total, nodes = NodeUsage(), Counter[str]()
     for answer in answers:
-        usage = answer.usage
-        total.llm_calls += usage.llm_calls
-        total.input_tokens = add_known(total.input_tokens, usage.input_tokens)
-        total.output_tokens = add_known(total.output_tokens, usage.output_tokens)
-        total.embedding_calls += usage.embedding_calls
-        total.web_calls += usage.web_calls
+        total.count(answer.usage)
         nodes.update(answer.timings.by_node)
     seconds = [answer.timings.total_s for answer in answers]
     p50, p95 = np.percentile(seconds, [50, 95]) if seconds else (0.0, 0.0)
@@ -162,12 +156,7 @@ def _spending(system: str, rows: Sequence[Row], scores: Sequence[Score]) -> Spen
         system=system,
         questions=len(own),
         errors=len(own) - len(answers),
-        llm_calls=total.llm_calls,
-        input_tokens=total.input_tokens,
-        output_tokens=total.output_tokens,
-        embedding_calls=total.embedding_calls,
-        web_calls=total.web_calls,
-        cost_usd=_sum_of_known([answer.usage.cost_usd for answer in answers]),
+        **total.counts() | {"cost_usd": _sum_of_known([answer.usage.cost_usd for answer in answers])},
         seconds_p50=round(float(p50), 4),
         seconds_p95=round(float(p95), 4),
         seconds_by_node={node: round(spent / len(answers), 4) for node, spent in nodes.items()},

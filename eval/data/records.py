@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError
 
 from crag.base.answer import Answer
 from crag.base.language import readable
+from crag.base.metering import NodeUsage
 
 Finding = Literal["better", "worse", "different", "within noise", "not comparable"]
 """What a difference says; "different" where more is neither better nor worse in itself."""
@@ -136,7 +137,7 @@ class Difference(BaseModel):
     finding: Finding
 
 
-class Spending(BaseModel):
+class Spending(NodeUsage):
     """What one system cost over the set; seconds of one question at the 50th and 95th percentile.
 
     `seconds_by_node` is the mean over all answered questions, those that did not pass a node included.
@@ -147,16 +148,10 @@ class Spending(BaseModel):
     system: str
     questions: int
     errors: int
-    llm_calls: int
-    input_tokens: int | None
-    output_tokens: int | None
-    embedding_calls: int
-    web_calls: int
-    cost_usd: float | None
     seconds_p50: float
     seconds_p95: float
-    seconds_by_node: dict[str, float] = {}
-    verdicts: dict[str, int] = {}
+    seconds_by_node: dict[str, float] = Field(default_factory=dict)
+    verdicts: dict[str, int] = Field(default_factory=dict)
     judge_calls: int = 0
     judge_cost_usd: float | None = None
 

@@ -1,13 +1,12 @@
 """A judge's reply into what was asked for: JSON, wherever in the reply it stands."""
 
-import json
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from crag.replies.found_json import found_json
+
 M = TypeVar("M", bound=BaseModel)
-_DECODER = json.JSONDecoder()
 _OBJECTS = 50
 
 
@@ -18,7 +17,7 @@ def read_json(reply: str, model: type[M]) -> M | None:
     Every integer asked for is a verdict, so anything but 0 and 1 is no reply.
     """
     read = None
-    for value in _values(reply):
+    for value, *_ in found_json(reply, tries=_OBJECTS):
         fields = list(model.model_fields)
         given = {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else value
         try:
@@ -28,20 +27,6 @@ def read_json(reply: str, model: type[M]) -> M | None:
         if _binary(candidate.model_dump()):
             read = candidate
     return read
-
-
-def _values(reply: str) -> Iterator[Any]:
-    at = 0
-    for _ in range(_OBJECTS):
-        starts = [start for start in (reply.find("{", at), reply.find("[", at)) if start >= 0]
-        if not starts:
-            return
-        try:
-            value, at = _DECODER.raw_decode(reply, min(starts))
-        except (ValueError, RecursionError):
-            at = min(starts) + 1
-            continue
-        yield value
 
 
 def _binary(value: Any) -> bool:

@@ -159,6 +159,8 @@ def test_spending_adds_up_and_unknown_tokens_stay_unknown() -> None:
         "output_tokens": 10,
         "embedding_calls": 0,
         "web_calls": 2,
+        "cached_calls": 0,
+        "retries": 0,
         "cost_usd": 0.5,
         "seconds_p50": 2.0,
         "seconds_p95": 2.9,

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from langchain_core.outputs import Generation
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from crag import Settings, aask
@@ -69,7 +68,7 @@ async def test_a_file_keeps_one_copy_of_each_thread(tmp_path: Path) -> None:
 
 async def test_what_people_ask_is_readable_by_nobody_else(tmp_path: Path) -> None:
     cache, threads = tmp_path / "c" / "cache.sqlite", tmp_path / "t" / "t.sqlite"
-    ReplyCache(cache).update("prompt", "model", [Generation(text="reply")])
+    ReplyCache(cache).store("prompt", "reply")
     await tell("How high is the tower?", threads)
     assert [oct(file.stat().st_mode & 0o777) for file in (cache, threads)] == ["0o600", "0o600"]
 

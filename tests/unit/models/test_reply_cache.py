@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.caches import BaseCache
 from langchain_core.documents import Document
-from langchain_core.outputs import Generation
 
 from crag import Answer, Settings, aask
 from crag.models.cache import ReplyCache
@@ -135,7 +133,7 @@ async def test_a_file_that_cannot_be_used_is_a_warning_and_ends_no_run(
             other.close()
         case "foreign row":
             cache = ReplyCache(file)
-            cache.update("p", "m", [Generation(text="x")])
+            cache.store("p", "x")
             with sqlite3.connect(file) as other:
                 other.execute("CREATE TRIGGER bad AFTER INSERT ON replies BEGIN "
                               "UPDATE replies SET texts = 'not json'; END")  # fmt: skip
@@ -162,13 +160,12 @@ def test_processes_share_the_file(tmp_path: Path) -> None:
     script = """
         import sys
         from pathlib import Path
-        from langchain_core.outputs import Generation
         from crag.base.metering import metered
         from crag.models.cache import ReplyCache
         cache = ReplyCache(Path(sys.argv[1]))
         with metered() as seen:
             for n in range(100):
-                cache.update(f"p{n}", "m", [Generation(text=f"r{n}")])
+                cache.store(f"p{n}", f"r{n}")
         print(seen.warnings)
     """
     file = tmp_path / "replies.sqlite"
@@ -181,11 +178,7 @@ def test_processes_share_the_file(tmp_path: Path) -> None:
     assert python(script, str(file)).stdout == "[]\n"
     for other in others:
         assert other.communicate(timeout=60)[0] == "[]\n"
-    cache: BaseCache = ReplyCache(file)
-    found = [cache.lookup(f"p{n}", "m") for n in range(100)]
-    assert found == [[Generation(text=f"r{n}")] for n in range(100)]
-    cache.clear()
-    assert cache.lookup("p1", "m") is None
+    assert [ReplyCache(file).found(f"p{n}") for n in range(100)] == [f"r{n}" for n in range(100)]
 
 
 async def test_side_by_side_questions_may_use_one_file(openai_server: Serve, tmp_path: Path) -> None:
