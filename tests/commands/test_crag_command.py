@@ -16,7 +16,9 @@ def _called_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["--version"]) == 0
+    with pytest.raises(SystemExit) as end:
+        command.main(["--version"])
+    assert end.value.code == 0
     assert capsys.readouterr().out == f"crag {version('crag')}\n"
     assert crag.__version__ == version("crag")
 
