@@ -22,6 +22,7 @@ from crag.knowledge.store.schema import FILE, LANG, OWN, POSITION, WRITING
 from crag.knowledge.store.store import KnowledgeBase, Stored
 from crag.settings.conditions import Conditions
 from crag.text.blocks import AFTER, BEFORE
+from crag.text.terms import content_terms
 
 if TYPE_CHECKING:
     from crag.encoders.passages import PassageVectors
@@ -87,7 +88,8 @@ class HybridRetriever:
                 f"the knowledge base at {place(self._kb.settings)} may lack documents: an ingestion is "
                 f"at work or was interrupted; if none is at work, run: {self._kb.ingestion()}"
             )
-        best_first = ranked([candidate(passage, query, words) for passage, words in found], language)
+        named = {term: index.rarity(term) for term in content_terms(question)}
+        best_first = ranked([candidate(p, query, words, named) for p, words in found], language)
         return self._documents(distinct(best_first, language, k), wanted)
 
     def _index(self) -> tuple[str, LexicalIndex]:

@@ -75,7 +75,7 @@ class LexicalIndex:
         if self._model is None or not known:
             return []
         scores = self._model.get_scores(known)
-        most = sum(self._rarity(term) for term in wanted)
+        most = sum(self.rarity(term) for term in wanted)
         ranked = (i for i in (-scores).argsort(kind="stable") if allowed is None or self._ids[i] in allowed)
         return [Match(self._ids[i], float(scores[i]) / most) for i in islice(ranked, n) if scores[i] > 0]
 
@@ -95,8 +95,8 @@ class LexicalIndex:
                 share[self._ids[i]] += 1
         return {id_: held / len(codes) for id_, held in share.items()}
 
-    def _rarity(self, term: str) -> float:
-        """The highest score a term can add: its inverse document frequency."""
+    def rarity(self, term: str) -> float:
+        """The highest score a term can add: its inverse document frequency, in nats."""
         number = self._vocabulary.get(term)
         held = 0 if number is None else self._frequencies[number]
         return math.log(1 + (len(self._ids) - held + 0.5) / (held + 0.5))
