@@ -18,8 +18,11 @@ from crag.text.sentences import split_strips
 SUPPORT = 0.5
 """Relevance below which a document supports no answer, and a further strip is not worth quoting."""
 
-QUOTED = 3
-"""Strips whose blocks make an answer."""
+QUOTED = 5
+"""Strips whose blocks make an answer, as far as there is ROOM."""
+
+ORDER = 0.4
+"""Log odds that a strip loses for each document before its own: the search saw the whole passage."""
 
 ROOM = 700
 """Characters of an answer beyond which no further block is begun; the best one is shown whole."""
@@ -58,9 +61,10 @@ class _Strip(NamedTuple):
 
 
 class QuotingGenerator:
-    """Quotes the one to three strips that answer best, each with its document as [n].
+    """Quotes the blocks of the strips that answer best, each with its document as [n].
 
-    An `interfaces.Generator`. Strips rank by their own log odds of relevance and half of their document's.
+    An `interfaces.Generator`. Strips rank by their own log odds of relevance, half of their document's, and
+    the order of the documents.
     `spent` says that it stands in for a model that may not be asked any more.
     """
 
@@ -140,7 +144,7 @@ def _bare(text: str) -> str:
 
 def _best_strips(judged: list[Judged], language: Language) -> list[_Strip]:
     ranked = [
-        strip._replace(rank=_log_odds(strip.score) + _log_odds(document.score) / 2)
+        strip._replace(rank=_log_odds(strip.score) + _log_odds(document.score) / 2 - ORDER * (number - 1))
         for number, document in enumerate(judged, 1)
         if document.score > SUPPORT
         for strip in _strips(number, document)
