@@ -22,6 +22,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "ask": Command("crag.run", "ask one question"),
+    "chat": Command("crag.chat", "a conversation; models stay loaded, follow-ups are understood"),
     "ingest": Command("crag.ingest", "read documents into the knowledge base, again to update it"),
     "serve": Command("crag.serving.serve", "an endpoint for chat programs and for programs of your own"),
     "mcp": Command("crag.serving.mcp", "a tool for agents (Model Context Protocol)"),

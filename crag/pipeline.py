@@ -206,6 +206,16 @@ def ask(
     )
 
 
+def prepare(settings: Settings) -> None:
+    """Load what the first question will need, without a call to anything that costs or leaves the machine.
+
+    Raises CragError for a knowledge base that cannot be read.
+    """
+    services = recent(settings, Own()).services
+    if settings.endpoint("embedding") is None and settings.chroma_url is None:
+        on_background_loop(services.retriever(asked("?"), 1))
+
+
 async def acheck(
     question: str,
     answer: str,

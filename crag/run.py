@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from crag.base.errors import DocumentError, SettingsError
+from crag.base.errors import SettingsError
 from crag.base.language import readable
 from crag.cli.flags import parser, settings_of
 from crag.cli.shell import attempt, finish
+from crag.cli.typed import decoded
 
 if TYPE_CHECKING:
     from crag.base.answer import Answer
@@ -46,16 +47,25 @@ def _run(args: argparse.Namespace) -> int:
 def _answer(args: argparse.Namespace, question: str, options: dict[str, Any]) -> None:
     from crag.base import tracing
     from crag.cli import view
+    from crag.cli.status import Status
     from crag.pipeline import ask
+    from crag.steps import Steps
 
-    if args.stream and not args.json:
-        options["on_text"] = lambda piece: view.write_answer(piece, end="")
-    with tracing.traced(wanted=not args.no_web):
+    def write(piece: str) -> None:
+        status.clear()
+        view.write_answer(piece, end="")
+
+    stream = not args.json and (sys.stdout.isatty() if args.stream is None else args.stream)
+    with tracing.traced(wanted=not args.no_web), Status() as status:
+        if status.shown:
+            options["config"] = {"callbacks": [Steps(began=status.show)]}
+        if stream:
+            options["on_text"] = write
         answer = ask(question, **options)
     if args.json:
         view.write_json(answer.model_dump_json(indent=2))
     else:
-        view.write_answer("" if args.stream else answer.answer)
+        view.write_answer("" if stream else answer.answer)
         view.explain(answer, verbose=args.verbose)
 
 
@@ -76,23 +86,13 @@ def _question(args: argparse.Namespace) -> str:
     question: str | None = args.question
     # Without a standard input there is no stream at all.
     if sys.stdin and (question == "-" or (question is None and not sys.stdin.isatty())):
-        question = _decoded(sys.stdin.buffer.read(), "on standard input")
+        question = decoded(sys.stdin.buffer.read(), "on standard input")
     elif question and not question.isascii() and readable(question) != question:
         # The locale could not read the argument, but its bytes are still there.
-        question = _decoded(os.fsencode(question), "as an argument")
+        question = decoded(os.fsencode(question), "as an argument")
     if question in {None, "-"} or not (question := question.strip()):
         raise SettingsError('no question; give one: python -m crag.run "your question", or --help')
     return question
-
-
-def _decoded(data: bytes, where: str) -> str:
-    """The question in whatever encoding the shell writes, which is not always UTF-8."""
-    from crag.knowledge.files.decoding import decode
-
-    try:
-        return decode(data).text if data.strip() else ""
-    except DocumentError as error:
-        raise SettingsError(f"the question {where}: {error}") from None
 
 
 if __name__ == "__main__":

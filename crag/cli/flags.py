@@ -42,6 +42,22 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "question", nargs="?", metavar="QUESTION", help="the question; - or a pipe reads standard input"
     )
+    add_flags(p)
+    p.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    p.add_argument(
+        "--stream",
+        action=argparse.BooleanOptionalAction,
+        help="write the answer as it comes (the default on a terminal); with --on-ungrounded retry, once it "
+        "has been checked",
+    )
+    p.add_argument(
+        "--verbose", action="store_true", help="show every document with its score, seconds and models"
+    )
+    return p
+
+
+def add_flags(p: argparse.ArgumentParser) -> None:
+    """The flags of every command that asks, which `settings_of` reads."""
     p.add_argument(
         "--graph",
         metavar="G",
@@ -108,16 +124,6 @@ def parser() -> argparse.ArgumentParser:
         help="keep a conversation under this name; a follow-up is understood from what was said before "
         "(with a model, one call from the second question on)",
     )
-    p.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    p.add_argument(
-        "--stream",
-        action="store_true",
-        help="write the answer as it comes; with --on-ungrounded retry, once it has been checked",
-    )
-    p.add_argument(
-        "--verbose", action="store_true", help="show every document with its score, seconds and models"
-    )
-    return p
 
 
 def settings_of(args: argparse.Namespace) -> "Settings":

@@ -79,15 +79,32 @@ def explain(answer: "Answer", *, verbose: bool = False) -> None:
         note(line)
 
 
+def sources_of(answer: "Answer") -> None:
+    """The sources of an answer, and what it warns of, on standard error."""
+    for line in [*map(_source, answer.sources), *(f"Warning  {warning}" for warning in answer.warnings)]:
+        note(line)
+
+
+def cite(answer: "Answer") -> None:
+    """Each source of an answer with the passage that it cites, on standard error."""
+    if not answer.sources:
+        note("The answer cites nothing.")
+    texts = {document.id: document.text for document in answer.documents}
+    for source in answer.sources:
+        note(_source(source))
+        for line in texts.get(source.id, "").splitlines():
+            note(f"      {line}")
+
+
+def _source(source: "Source") -> str:
+    named = ", ".join([source.title or source.source, *_place(source)])
+    return f"  [{source.n}] {named}" + (f" · {source.source}" if source.title and source.source else "")
+
+
 def _explanation(answer: "Answer", verbose: bool) -> list[str]:
     lines = [""]
     if answer.sources:
-        lines.append("Sources")
-        lines += [
-            f"  [{s.n}] {', '.join([s.title or s.source, *_place(s)])}"
-            + (f" · {s.source}" if s.title and s.source else "")
-            for s in answer.sources
-        ]
+        lines += ["Sources", *map(_source, answer.sources)]
     if verbose and answer.documents:
         lines.append("Documents")
         lines += [_document(document) for document in answer.documents]

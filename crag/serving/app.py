@@ -16,11 +16,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crag.base.answer import Answer
 from crag.base.errors import CragError, SettingsError
-from crag.serving.asking import Question, Step, events
+from crag.serving.asking import Question, events
 from crag.serving.limits import RETRY_AFTER, BusyError, Gate, LateError, Limits
 from crag.serving.openai import Completion, chunks, completion, question_of
 from crag.serving.tenants import Tenant, Tenants, loopback
 from crag.settings.settings import GRAPHS, Settings
+from crag.steps import Step
 
 OPEN = {"/healthz", "/readyz"}
 log = logging.getLogger("crag.serve")

@@ -5,9 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
@@ -17,6 +15,7 @@ from crag.base.state import CRAGState
 from crag.conversations import thread_id
 from crag.pipeline import aask
 from crag.settings.settings import Settings
+from crag.steps import Step, Steps
 
 
 @dataclass(frozen=True)
@@ -30,37 +29,7 @@ class Question:
     where: Any = None
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step that ended, with its entry of the path, such as "score(correct, 0.82)"."""
-
-    name: str
-    text: str
-
-
 Event = Step | str | Answer
-
-
-class _Steps(BaseCallbackHandler):
-    run_inline = True
-
-    def __init__(self, tell: Any) -> None:
-        self._tell = tell
-        self._running: dict[UUID, str] = {}
-
-    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **more: Any) -> None:
-        node = (more.get("metadata") or {}).get("langgraph_node")
-        if node and more.get("name") == node:
-            self._running[run_id] = node
-
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **more: Any) -> None:
-        node = self._running.pop(run_id, None)
-        path = outputs.get("path") if isinstance(outputs, dict) else None
-        if node and path:
-            self._tell(Step(node, str(path[-1])))
-
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        self._running.pop(run_id, None)
 
 
 async def events(question: Question, settings: Settings) -> AsyncIterator[Event]:
@@ -81,7 +50,7 @@ async def events(question: Question, settings: Settings) -> AsyncIterator[Event]
                 graph=question.graph,
                 where=question.where,
                 on_text=queue.put_nowait,
-                config={"callbacks": [_Steps(queue.put_nowait)]},
+                config={"callbacks": [Steps(ended=queue.put_nowait)]},
                 **options,
             )
         finally:
