@@ -12,7 +12,7 @@ from crag.base.language import Language, language_of
 from crag.embedded.evaluator import EmbeddedEvaluator, Judged
 from crag.encoders.passages import Array
 from crag.judging.generation import NEAREST, OPENING, refusal, without_own_numbers
-from crag.text.blocks import AFTER, BEFORE, block, continued
+from crag.text.blocks import AFTER, BEFORE, LEADS, block, continued
 from crag.text.sentences import split_strips
 
 SUPPORT = 0.5
@@ -42,12 +42,16 @@ _SPENT_NOTE: dict[Language, str] = {
     "en": "(Quoted word for word; the ceiling for a question left no model call.)",
     "zh": "（以上为原文摘录；已达到单个问题的上限，未调用语言模型。）",
 }
-_HEADINGS = re.compile(r"(?:\s{0,3}#{1,6}[^\n]*(?:\n|$)|\s*\|[\s:|-]+\|\s*(?:\n|$))+")
+_HEADINGS = re.compile(
+    r"(?:\s{0,3}#{1,6}[^\n]*(?:\n|$)|\s*\|[\s:|-]+\|\s*(?:\n|$)"
+    r"|\s{0,3}\[[^\]^][^\]]*\]:\s+\S[^\n]*(?:\n|$)|\s*\.\. _[^:\n]+:[^\n]*(?:\n|$))+"
+)
 _ORDER = re.compile(
     r"^\W*(?:system|assistant|系统|助手)\s*[:：]|\bignore\b.{0,40}\b(?:instructions?|questions?|prompts?)\b"
     r"|忽略.{0,12}(?:指令|指示|问题|提示)",
     re.IGNORECASE,
 )
+_RULE = re.compile(r"\s*\n\s*\|?(?:\s*:?-+:?\s*\|)+")
 _NAMES_ALONE = re.compile(r"[^\n]*\|[^\n]*\n\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 
 
@@ -100,13 +104,13 @@ def _quotes(documents: list[Document], judged: list[Judged], language: Language)
     room = ROOM
     for strip in _best_strips(judged, language):
         core = _content(strip.text)
-        if any(_bare(core) in _bare(text) for _, text in quotes):
+        if room <= 0 or any(_bare(core) in _bare(text) for _, text in quotes):
             continue
         text = _block(documents[strip.number - 1], core)
-        if quotes and len(text) > room:
+        if quotes and len(text) > room and not LEADS.search(core):  # what leads in says nothing alone
             text = core
-        if quotes and len(text) > room:
-            break
+            if len(text) > room:
+                break
         quotes = [(n, own) for n, own in quotes if _bare(own) not in _bare(text)] + [(strip.number, text)]
         room -= len(text)
     return quotes
@@ -148,7 +152,7 @@ def _best_strips(judged: list[Judged], language: Language) -> list[_Strip]:
         for number, document in enumerate(judged, 1)
         if document.score > SUPPORT
         for strip in _strips(number, document)
-        if _content(strip.text)
+        if _content(strip.text) and not _names_columns(strip, document)
     ]
     ranked.sort(key=lambda strip: -strip.rank)
     chosen: list[_Strip] = []
@@ -187,12 +191,19 @@ def _log_odds(score: float) -> float:
 
 
 def _content(strip: str) -> str:
-    """A strip without the headings and table rules that it begins with.
+    """A strip without the headings, table rules and targets of links that it begins with.
 
     "" if it is nothing else, or the names of a table's columns without a row.
     """
     rest = (strip[found.end() :] if (found := _HEADINGS.match(strip)) else strip).strip()
     return rest if any(c.isalnum() for c in rest) and not _NAMES_ALONE.fullmatch(rest) else ""
+
+
+def _names_columns(strip: _Strip, document: Judged) -> bool:
+    """Whether a strip ends in the names of a table's columns, whose rule and rows come after it."""
+    text = document.passage.text
+    at = text.find(strip.text)
+    return "|" in strip.text and _RULE.match(text, at + len(strip.text)) is not None
 
 
 def _says_the_same(one: str, other: str) -> bool:

@@ -23,12 +23,13 @@ Kind = Literal["heading", "rule", "fence", "row", "item", "paragraph"]
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
 _RULE = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?\s*$|\s*(?:={3,}|-{3,}|\*{3,}|_{3,})\s*$")
+_TARGET = re.compile(r" {0,3}\[[^\]^][^\]]*\]:\s+\S+|\s*\.\. _[^:\n]+:(?:\s+\S+)?\s*$")
 _ITEM = re.compile(
     r"\s*(?:[-*+•·▪◦●]\s+|\(?(?:\d{1,3}|[a-z])[.)、]\s*(?=\D)|[（(][一二三四五六七八九十\d]{1,3}[)）]"
     r"|[一二三四五六七八九十]{1,3}、|第[一二三四五六七八九十]{1,3}[步条款])"
 )
 _FENCE = re.compile(r"\s*(```|~~~)")
-_LEADS = re.compile(r"[:：]\s*[*_`]*\s*$")
+LEADS = re.compile(r"[:：]\s*[*_`]*\s*$")
 _LINE = re.compile(r"[^\n]*\n?")
 _OVERLAP = 400  # characters in which two passages of one text may repeat each other
 _CLEAR = 12
@@ -140,7 +141,7 @@ def _elements(text: str) -> Iterator[Element]:
 def _kind(line: str, before: Kind | None, *, blank: bool) -> Kind:
     if _HEADING.match(line):
         return "heading"
-    if _RULE.match(line):
+    if _RULE.match(line) or _TARGET.match(line):
         return "rule"
     if line.count("|") > 1 or (before in ("row", "rule") and "|" in line):
         return "row"
@@ -178,7 +179,7 @@ def _lead(text: str, elements: list[Element], first: int) -> int:
 def _paragraphs(text: str, elements: list[Element], first: int, last: int) -> tuple[int, int]:
     """The paragraph, what it leads into, and a neighbour where it is short."""
     e = elements
-    if last + 1 < len(e) and _LEADS.search(text[e[last].start : e[last].end]):
+    if last + 1 < len(e) and LEADS.search(text[e[last].start : e[last].end]):
         kind = e[last + 1].kind
         while last + 1 < len(e) and e[last + 1].kind in (kind, "rule") and kind != "heading":
             last += 1

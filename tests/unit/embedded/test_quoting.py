@@ -155,6 +155,41 @@ async def test_a_list_is_quoted_whole_with_what_leads_into_it_and_what_the_next_
     assert f"“{STEPS}\n{third}” [1]" in draft.text
 
 
+async def test_a_list_comes_with_its_lead_in_however_long_the_quotes_before_it(evaluator):
+    shop = "Refunds are paid within five working days. " + "The canteen serves lunch every day at noon. " * 9
+    listed = "In May it takes ten working days until refunds are paid for:\n\n" + "\n".join(
+        f"- goods number {n} of the long list in the appendix of our terms" for n in range(1, 9)
+    )
+    draft = await QuotingGenerator(evaluator)(QUESTION, [Document(shop), Document(listed)])
+    assert draft.text.index("five working days. The canteen") < draft.text.index("In May")
+    assert "goods number 8" in draft.text
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        "[refunds]: https://shop.example/refunds-are-paid-within-working-days\n"
+        "[paid]: https://shop.example/working-days",
+        ".. _refunds-are-paid:\n.. _working-days: https://shop.example/refunds",
+    ],
+)
+async def test_the_targets_of_links_are_not_quoted(answer, targets):
+    draft = await answer(QUESTION, f"{targets}\n\nRefunds are paid within five working days.")
+    assert "five working days" in draft.text
+    assert "shop.example" not in draft.text
+
+
+async def test_a_row_is_quoted_rather_than_the_names_of_its_columns(answer):
+    names = [f"{kind} {size}" for kind in ("INT", "CHAR", "BLOB", "TEXT") for size in ("TINY", "LONG", "BIG")]
+    rows = "\n".join(f"| {name:94} | KIND {n + 60} {' ' * 12} |" for n, name in enumerate(names))
+    draft = await answer(
+        "A column of the shop is BLOB LONG. As which type does it arrive in the warehouse?",
+        f"# Warehouse › Types of columns\n\n| {'Type of a column':^94} | Type in the warehouse |\n"
+        f"|{'-' * 96}|{'-' * 23}|\n{rows}",
+    )
+    assert "KIND 67" in draft.text
+
+
 async def test_refining_keeps_what_bears_on_the_question_and_drops_other_documents(evaluator):
     page = Document(
         f"{WALL} Refunds are paid within five working days after we receive the goods. "
